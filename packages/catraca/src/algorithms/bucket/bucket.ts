@@ -1,0 +1,157 @@
+import { CatracaError } from '../../core/errors.ts'
+import { durationText } from '../../core/duration.ts'
+import { ceilDiv, floorDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
+import type { Checked, Parameters } from '../../core/parameters.ts'
+import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+
+/** The options of the bucket family. */
+export const bucketParameters = {
+  limit: { kind: 'integer', unit: 'units', min: 1, max: 1e12, words: 'units that come back per window' },
+  window: { kind: 'duration', words: 'time in which `limit` units come back, evenly' },
+  burst: {
+    kind: 'integer',
+    unit: 'units',
+    min: 1,
+    max: 1e12,
+    default: 'limit',
+    words: 'units that can pass at once after idleness: the capacity',
+  },
+} as const satisfies Parameters
+
+/**
+ * Token bucket, GCRA and leaky meter are one rule; a leaky queue admits the same requests and delays them.
+ *
+ * State: `origin`, the tick up to which the bucket has drained, and `level`, what is used. One unit of cost is `unit`
+ * levels and a tick drains `rate` levels, the refill as a reduced fraction `limit / window = rate / unit`, so that the
+ * level after any number of ticks is a whole number and nothing is ever rounded.
+ *
+ * Bound: in any half-open span of T ticks at most burst + limit × T ÷ window units pass. Proof: a pass raises the level
+ * by cost × unit and never above burst × unit; a tick lowers it by at most `rate`; so what passes in T ticks is at most
+ * what fits at its start, burst × unit, plus T × rate, all divided by `unit`.
+ */
+export class Bucket implements Rule {
+  readonly algorithm: string
+  readonly limit: number
+  readonly tickUs: number
+  readonly width = 2 as const
+  readonly denial = 'limited' as const
+  readonly holds = false as const
+  readonly options: Readonly<Record<string, string | number>>
+  private readonly shapes: boolean
+  private readonly unit: number
+  private readonly rate: number
+  private readonly capacity: number
+  /** Ticks after which even a bucket in debt by a whole capacity is empty; keeps `elapsed × rate` below 2^53. */
+  private readonly drainTicks: number
+  private readonly graceTicks: number
+
+  constructor(algorithm: string, checked: Checked, shapes = false) {
+    const limit = checked['limit'] as number
+    const windowUs = checked['window'] as number
+    const burst = checked['burst'] as number
+    const exact = fit(limit, windowUs, burst)
+    if (exact === undefined) throw tooFine(algorithm, limit, windowUs, burst)
+    this.algorithm = algorithm
+    this.limit = burst
+    this.options = { limit, windowMs: windowUs / 1_000, burst }
+    this.shapes = shapes
+    this.tickUs = exact.tickUs
+    this.unit = exact.unit
+    this.rate = exact.rate
+    this.capacity = burst * exact.unit
+    this.drainTicks = ceilDiv(2 * this.capacity, exact.rate)
+    this.graceTicks = graceUs / exact.tickUs
+  }
+
+  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
+    let origin = state[at] as number
+    let level = state[at + 1] as number
+    out.rebase = 0
+    if (origin <= now) {
+      const elapsed = now - origin
+      const drained = elapsed < this.drainTicks ? elapsed * this.rate : level
+      level = level > drained ? level - drained : 0
+      origin = now
+    } else if (origin - now > this.graceTicks) {
+      out.rebase = origin - now
+      origin = now
+    }
+    const need = cost > this.limit ? Infinity : level + cost * this.unit
+    out.origin = origin
+    if (need <= this.capacity) {
+      out.allowed = true
+      out.wait = 0
+      out.level = need
+    } else {
+      out.allowed = false
+      out.wait = need === Infinity ? Infinity : ceilDiv(need - this.capacity, this.rate) + (origin - now)
+      out.level = level
+    }
+  }
+
+  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
+    state[at] = out.origin
+    state[at + 1] = out.level
+    return state
+  }
+
+  /**
+   * A charge drains first in, first out: of a charge that raised the level to `charge.level`, what lies above the part
+   * drained since then still counts and can be given back. So a refund never gives what the refill has given already.
+   */
+  refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
+    const elapsed = Math.max(0, now - charge.origin)
+    if (elapsed >= this.drainTicks) return 0
+    const own = Math.max(0, charge.level - elapsed * this.rate)
+    const give = Math.min(units * this.unit, own, state[at + 1] as number)
+    state[at + 1] = (state[at + 1] as number) - give
+    return floorDiv(give, this.unit)
+  }
+
+  endsAt(state: Float64Array, at: number): number {
+    return (state[at] as number) + ceilDiv(state[at + 1] as number, this.rate)
+  }
+
+  remaining(snapshot: Snapshot): number {
+    return snapshot.level >= this.capacity ? 0 : floorDiv(this.capacity - snapshot.level, this.unit)
+  }
+
+  resetTicks(snapshot: Snapshot, now: number): number {
+    return ceilDiv(snapshot.level, this.rate) + (snapshot.origin - now)
+  }
+
+  delayTicks(snapshot: Snapshot, now: number): number {
+    return this.shapes ? this.resetTicks(snapshot, now) : 0
+  }
+}
+
+interface Exact {
+  tickUs: number
+  unit: number
+  rate: number
+}
+
+/**
+ * The finest tick at which the rule is exact: the window is a whole number of ticks, and twice the capacity (the deepest
+ * debt) plus one tick's drain stays below 2^53.
+ */
+function fit(limit: number, windowUs: number, burst: number): Exact | undefined {
+  for (const tickUs of [1, 1_000, 1_000_000]) {
+    if (windowUs % tickUs !== 0) break
+    const ticks = windowUs / tickUs
+    const common = greatestCommonDivisor(limit, ticks)
+    const unit = ticks / common
+    const rate = limit / common
+    if (2 * burst * unit + rate <= maxExact) return { tickUs, unit, rate }
+  }
+  return undefined
+}
+
+function tooFine(algorithm: string, limit: number, windowUs: number, burst: number): CatracaError {
+  return new CatracaError(
+    'CATRACA_RULE_TOO_FINE',
+    `${algorithm} of ${limit} per ${durationText(windowUs)}, burst ${burst}, cannot be counted exactly in whole numbers; ` +
+      'allowed: a smaller limit or burst, or a limit and window that share factors (such as 1000000 per 1s)',
+    { path: algorithm, value: { limit, window: durationText(windowUs), burst } },
+  )
+}

@@ -1,0 +1,133 @@
+import { CatracaError, show } from '../../core/errors.ts'
+import { checkOptions, type Parameters } from '../../core/parameters.ts'
+import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Anchor, defaultAnchors, parseAnchor, periodAt, type PeriodName } from './period.ts'
+import { type Zone, zoneOf } from './zone.ts'
+
+/** Options of {@link quota}. */
+export interface QuotaOptions {
+  /** Units per period: a whole number from 1 to 10^15. */
+  limit: number
+  period: PeriodName
+  /** IANA name such as `America/Sao_Paulo`. Default `UTC`. */
+  timeZone?: string
+  /**
+   * Where periods begin, as wall time of the zone: `2027-01-31` or `2027-01-31T06:00`. A month that lacks the day begins
+   * on its last. Default: midnight, Monday, the first of the month, the first of January.
+   */
+  anchor?: string
+}
+
+export const parameters: Parameters = {
+  limit: { kind: 'integer', unit: 'units', min: 1, max: 1e15, words: 'units per period' },
+  period: { kind: 'choice', of: ['day', 'week', 'month', 'year'], words: 'calendar period' },
+  timeZone: { kind: 'text', like: 'an IANA zone such as "America/Sao_Paulo"', default: 'UTC', words: 'zone whose calendar counts' },
+  anchor: {
+    kind: 'text',
+    like: 'a date that exists, "2027-01-31" or "2027-01-31T06:00"',
+    default: '',
+    words: 'where periods begin, as wall time of the zone',
+  },
+}
+
+/**
+ * Counts by calendar period of a zone. Periods are [start, end) as instants, so a day may last 23, 24, 24.5 or 25 hours,
+ * begins when its date does (where midnight was skipped, at the jump), and a date that the zone skipped has no period.
+ * Bound: exactly the limit per period.
+ */
+export function quota(options: QuotaOptions): Rule {
+  const checked = checkOptions(parameters, options, 'quota')
+  const period = checked['period'] as PeriodName
+  const timeZone = checked['timeZone'] as string
+  const text = checked['anchor'] as string | undefined
+  const zone = zoneOf(timeZone)
+  const anchor = text === undefined ? defaultAnchors[period] : parseAnchor(text)
+  if (zone === undefined) throw invalid('timeZone', timeZone)
+  if (anchor === undefined) throw invalid('anchor', text)
+  return new Quota(checked['limit'] as number, period, zone, anchor, { timeZone, ...(text === undefined ? {} : { anchor: text }) })
+}
+
+function invalid(name: 'timeZone' | 'anchor', value: unknown): CatracaError {
+  const path = `quota.${name}`
+  const allowed = (parameters[name] as { like: string }).like
+  return new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: ${allowed}`, { path, value })
+}
+
+/** State: `origin`, the start of the period, and `level`, the units counted in it. */
+class Quota implements Rule {
+  readonly algorithm = 'quota'
+  readonly limit: number
+  readonly tickUs = 1
+  readonly width = 2 as const
+  readonly denial = 'quota' as const
+  readonly holds = false as const
+  readonly options: Readonly<Record<string, string | number>>
+  private readonly period: PeriodName
+  private readonly zone: Zone
+  private readonly anchor: Anchor
+  /** The period last looked up: all keys share it, and looking one up costs some µs. */
+  private start = 0
+  private end = 0
+
+  constructor(limit: number, period: PeriodName, zone: Zone, anchor: Anchor, rest: Record<string, string>) {
+    this.limit = limit
+    this.period = period
+    this.zone = zone
+    this.anchor = anchor
+    this.options = { limit, period, ...rest }
+  }
+
+  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
+    const start = state[at] as number
+    let count = state[at + 1] as number
+    const ahead = start - now
+    out.rebase = ahead > graceUs ? ahead : 0
+    this.find(ahead > 0 && out.rebase === 0 ? start : now)
+    if (start < this.start) count = 0
+    out.origin = this.start
+    out.allowed = count + cost <= this.limit
+    out.level = out.allowed ? count + cost : count
+    out.wait = out.allowed ? 0 : cost > this.limit ? Infinity : this.end - now
+  }
+
+  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
+    state[at] = out.origin
+    state[at + 1] = out.level
+    return state
+  }
+
+  refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
+    if (state[at] !== charge.origin || now >= this.endOf(charge.origin)) return 0
+    const give = Math.min(units, state[at + 1] as number)
+    state[at + 1] = (state[at + 1] as number) - give
+    return give
+  }
+
+  endsAt(state: Float64Array, at: number): number {
+    return this.endOf(state[at] as number)
+  }
+
+  remaining(snapshot: Snapshot): number {
+    return Math.max(0, this.limit - snapshot.level)
+  }
+
+  resetTicks(snapshot: Snapshot, now: number): number {
+    return snapshot.level === 0 ? 0 : this.endOf(snapshot.origin) - now
+  }
+
+  delayTicks(): number {
+    return 0
+  }
+
+  private endOf(start: number): number {
+    this.find(start)
+    return this.end
+  }
+
+  private find(now: number): void {
+    if (now >= this.start && now < this.end) return
+    const { startMs, endMs } = periodAt(this.period, this.zone, this.anchor, Math.floor(now / 1_000))
+    this.start = startMs * 1_000
+    this.end = endMs * 1_000
+  }
+}

@@ -1,0 +1,248 @@
+import { floorDiv } from './integer.ts'
+import type { Charge, Reason, Rule } from './rule.ts'
+
+/** A rule under its name in a limiter. */
+export interface Policy {
+  readonly name: string
+  readonly rule: Rule
+}
+
+/** What one policy said, as `decision.policies` lists it. */
+export interface PolicyDecision {
+  readonly policy: string
+  /** False when this policy refused. In a stack a policy may allow what another refuses. */
+  readonly allowed: boolean
+  readonly limit: number
+  readonly remaining: number
+  readonly retryAfterMs: number
+  readonly resetAfterMs: number
+  readonly mode: 'enforce'
+  readonly wouldDeny: boolean
+}
+
+/** The state of one policy at one decision: raw whole numbers, from which every figure is derived when it is read. */
+export class Verdict implements Charge {
+  /** @internal The policy that spoke. */
+  readonly source: Policy
+  /** The partition key that was asked for. */
+  readonly key: string
+  /** Why the request was refused; `ok` when it was admitted. */
+  readonly reason: Reason
+  /** @internal Time of the decision, µs since the epoch. */
+  readonly nowUs: number
+  /** Units the request asked for. */
+  readonly cost: number
+  /** @internal */
+  readonly origin: number
+  /** @internal */
+  readonly level: number
+  /** @internal */
+  readonly prior: number
+  /** @internal µs until the request passes; 0 when it does, Infinity when it never can. */
+  readonly waitUs: number
+
+  constructor(
+    source: Policy,
+    key: string,
+    reason: Reason,
+    nowUs: number,
+    cost: number,
+    origin: number,
+    level: number,
+    prior: number,
+    waitUs: number,
+  ) {
+    this.source = source
+    this.key = key
+    this.reason = reason
+    this.nowUs = nowUs
+    this.cost = cost
+    this.origin = origin
+    this.level = level
+    this.prior = prior
+    this.waitUs = waitUs
+  }
+
+  /** True when the request may go on. */
+  get allowed(): boolean {
+    return this.reason === 'ok'
+  }
+
+  /** Name of the policy the figures belong to. */
+  get policy(): string {
+    return this.source.name
+  }
+
+  /** Most units that can pass at one instant: the capacity of a bucket, the limit of a window. */
+  get limit(): number {
+    return this.source.rule.limit
+  }
+
+  /** Units that would pass now; never negative. */
+  get remaining(): number {
+    return this.source.rule.remaining(this, nowTick(this))
+  }
+
+  /**
+   * Milliseconds, exact to the microsecond, until the same request passes if nobody else asks: refused before, admitted
+   * at it. 0 when admitted, Infinity when the cost can never fit. For concurrency the latest possible end.
+   */
+  get retryAfterMs(): number {
+    return this.waitUs / 1_000
+  }
+
+  /** Milliseconds until nothing of the limit is used any more. */
+  get resetAfterMs(): number {
+    return fromNow(this, this.source.rule.resetTicks(this, nowTick(this)))
+  }
+
+  /** Milliseconds before which the request must not start: 0 except for `leakyQueue`. */
+  get delayMs(): number {
+    return this.allowed ? fromNow(this, this.source.rule.delayTicks(this, nowTick(this))) : 0
+  }
+}
+
+function nowTick(verdict: Verdict): number {
+  const { tickUs } = verdict.source.rule
+  return tickUs === 1 ? verdict.nowUs : floorDiv(verdict.nowUs, tickUs)
+}
+
+/** `ticks` after the tick of the decision, as milliseconds after its exact time. */
+function fromNow(verdict: Verdict, ticks: number): number {
+  if (ticks <= 0) return 0
+  return ((nowTick(verdict) + ticks) * verdict.source.rule.tickUs - verdict.nowUs) / 1_000
+}
+
+/** Who made a decision and can take its permits back. */
+export interface Issuer {
+  release(decision: Decision): void
+}
+
+/** What happened to a decision, as bits of {@link Decision.state}. */
+export const peeked = 1
+export const settled = 2
+export const degraded = 4
+
+const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
+const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
+
+let lastReceipt = 0
+
+/**
+ * The answer to one request. A denial is a value, not an exception.
+ *
+ * The figures are those of one policy. Of a stack that is, refused, the policy with the longest wait; admitted, the one
+ * with the least share left; {@link Decision.policies} lists all. Cost: one object; figures are computed when read.
+ */
+export class Decision extends Verdict {
+  /** @internal */
+  readonly issuer: Issuer
+  /** @internal One verdict per policy of a stack; undefined for a single rule. */
+  readonly stack: readonly Verdict[] | undefined
+  /** @internal Bits {@link peeked}, {@link settled}, {@link degraded}. */
+  state: number
+  private receiptNumber = 0
+
+  constructor(
+    issuer: Issuer,
+    stack: readonly Verdict[] | undefined,
+    state: number,
+    source: Policy,
+    key: string,
+    reason: Reason,
+    nowUs: number,
+    cost: number,
+    origin: number,
+    level: number,
+    prior: number,
+    waitUs: number,
+  ) {
+    super(source, key, reason, nowUs, cost, origin, level, prior, waitUs)
+    this.issuer = issuer
+    this.stack = stack
+    this.state = state
+  }
+
+  /** Units charged to every policy: the cost when admitted; 0 when refused or only peeked at. */
+  get charged(): number {
+    return this.allowed && (this.state & peeked) === 0 ? this.cost : 0
+  }
+
+  /** True when the shared store did not answer and the declared failure mode decided. Never with a memory store. */
+  get degraded(): boolean {
+    return (this.state & degraded) !== 0
+  }
+
+  /** Names this charge; unique in the process, empty when nothing was charged. */
+  get receipt(): string {
+    if (this.charged === 0) return ''
+    if (this.receiptNumber === 0) this.receiptNumber = ++lastReceipt
+    return `${this.policy}#${this.receiptNumber}`
+  }
+
+  /** What every policy of the stack said, in the order they were given. */
+  get policies(): PolicyDecision[] {
+    return (this.stack ?? [this]).map((verdict) => ({
+      policy: verdict.policy,
+      allowed: verdict.allowed,
+      limit: verdict.limit,
+      remaining: verdict.remaining,
+      retryAfterMs: verdict.retryAfterMs,
+      resetAfterMs: verdict.resetAfterMs,
+      mode: 'enforce',
+      wouldDeny: !verdict.allowed,
+    }))
+  }
+
+  /** Gives held permits back; a no-op when nothing is held, when it was done before, or after the permit expired. */
+  release(): void {
+    this.issuer.release(this)
+  }
+
+  /** `using decision = limiter.take(key)` releases at the end of the block. */
+  [disposeSymbol](): void {
+    this.release()
+  }
+
+  async [asyncDisposeSymbol](): Promise<void> {
+    this.release()
+  }
+
+  /** All figures as plain data; `Infinity` becomes null in JSON. */
+  toJSON(): Record<string, unknown> {
+    return {
+      allowed: this.allowed,
+      policy: this.policy,
+      limit: this.limit,
+      remaining: this.remaining,
+      retryAfterMs: finite(this.retryAfterMs),
+      resetAfterMs: finite(this.resetAfterMs),
+      delayMs: this.delayMs,
+      charged: this.charged,
+      receipt: this.receipt,
+      reason: this.reason,
+      degraded: this.degraded,
+      policies: this.policies.map((one) => ({ ...one, retryAfterMs: finite(one.retryAfterMs) })),
+    }
+  }
+}
+
+/**
+ * The decision of a stack. It shows the policy that binds: of the refusing the one with the longest wait, else the one
+ * with the least share left.
+ */
+export function decide(issuer: Issuer, verdicts: readonly Verdict[], state: number): Decision {
+  let binding = verdicts[0] as Verdict
+  for (const verdict of verdicts) {
+    const tighter = verdict.allowed
+      ? binding.allowed && verdict.remaining / verdict.limit < binding.remaining / binding.limit
+      : verdict.waitUs > binding.waitUs
+    if (tighter) binding = verdict
+  }
+  const { source, key, reason, nowUs, cost, origin, level, prior, waitUs } = binding
+  return new Decision(issuer, verdicts, state, source, key, reason, nowUs, cost, origin, level, prior, waitUs)
+}
+
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null
+}

@@ -1,0 +1,191 @@
+import { later, nowUs as clockUs } from '../../core/clock.ts'
+import type { Issuer, Policy } from '../../core/decision.ts'
+import { CatracaError, show } from '../../core/errors.ts'
+import { checkOptions, type Parameters } from '../../core/parameters.ts'
+import { type Random, seededRandom } from '../../core/random.ts'
+import { Outcome } from '../../core/rule.ts'
+import type { Store, StoreHooks } from '../store.ts'
+import { MemoryLedger } from './memory-ledger.ts'
+import type { Shard } from './shard.ts'
+import type { Table } from './table.ts'
+
+/** Options of {@link memoryStore}. */
+export interface MemoryStoreOptions {
+  /** Most keys in memory, over all limiters of the store: 1 to 10^8. Default 1,000,000, about 80 MB. */
+  maxKeys?: number
+  /** Seed of the sample that chooses whom to forget at the bound. Default: drawn. */
+  seed?: number
+}
+
+/** Sizes and losses of a memory store. */
+export interface MemoryStats {
+  /** Keys in memory now. */
+  readonly keys: number
+  /** Keys forgotten at the bound since the start. */
+  readonly evicted: number
+  /** Of these, keys that were over their limit: each got a fresh limit too early. */
+  readonly evictedLimited: number
+}
+
+export const parameters: Parameters = {
+  maxKeys: { kind: 'integer', unit: 'keys', min: 1, max: 1e8, default: 1_000_000, words: 'most keys in memory' },
+  seed: { kind: 'integer', unit: '', min: 0, max: 2 ** 32 - 1, default: '', words: 'seed of the eviction sample' },
+}
+
+/** Keys looked at when one must go. */
+const sampleSize = 16
+const sweepEveryMs = 1_000
+/** A sweep passes over all keys in about a minute, in slices of at most this many. */
+const sweepSlices = 60
+const maxSlice = 16_384
+
+/** State in the memory of this process: synchronous, bounded, without a timer per key. */
+export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  const checked = checkOptions(parameters, options, 'memoryStore')
+  const seed = (checked['seed'] as number | undefined) ?? crypto.getRandomValues(new Uint32Array(1))[0]
+  return new MemoryStore(checked['maxKeys'] as number, seededRandom(seed as number))
+}
+
+/**
+ * The store of {@link memoryStore}. Keys whose state equals that of a key never seen are forgotten in slices. At the
+ * bound a sample of 16 gives one up: a key with nothing used, else the one below its limit that is nearest to full, else
+ * the limited one whose limit ends first. Held permits are never given up, even if the bound is passed by them.
+ */
+export class MemoryStore implements Store {
+  private readonly maxKeys: number
+  private readonly random: Random
+  private readonly ledgers = new Map<string, { tables: readonly Table[]; hooks: StoreHooks }>()
+  private keys = 0
+  private evicted = 0
+  private evictedLimited = 0
+  /** The last time a caller gave, when callers give the time; the sweep then goes by it. */
+  private givenUs: number | undefined
+  private cancelSweep: (() => void) | undefined
+  private closed = false
+  private readonly out = new Outcome()
+
+  /** @internal Use {@link memoryStore}. */
+  constructor(maxKeys: number, random: Random) {
+    this.maxKeys = maxKeys
+    this.random = random
+  }
+
+  open(name: string, policies: readonly Policy[], issuer: Issuer, hooks: StoreHooks): MemoryLedger {
+    if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', 'the memory store was closed; make a new one')
+    if (this.ledgers.has(name)) {
+      const what = name === '' ? 'another limiter without a name' : `a limiter named ${show(name)}`
+      throw new CatracaError('CATRACA_NAME_TAKEN', `the store already has ${what}; give each its own name`, {
+        path: 'name',
+        value: name,
+      })
+    }
+    const ledger = new MemoryLedger(this, policies, issuer, hooks, () => {
+      this.ledgers.delete(name)
+      this.keys -= ledger.tables.reduce((sum, table) => sum + table.size, 0)
+    })
+    this.ledgers.set(name, { tables: ledger.tables, hooks })
+    return ledger
+  }
+
+  stats(): MemoryStats {
+    return { keys: this.keys, evicted: this.evicted, evictedLimited: this.evictedLimited }
+  }
+
+  close(): void {
+    this.closed = true
+    this.cancelSweep?.()
+    this.ledgers.clear()
+    this.keys = 0
+  }
+
+  /** @internal Time as the callers see it. */
+  given(nowUs: number): void {
+    this.givenUs = nowUs
+  }
+
+  /** @internal Makes room for a key and adds it. */
+  add(table: Table, hash: number, key: string, nowUs: number): void {
+    if (this.keys >= this.maxKeys) this.evict(nowUs)
+    const shard = table.shardOf(hash)
+    // Two looked at for one that comes: what has ended leaves at least as fast as new keys arrive.
+    const before = table.size
+    table.sweepOne(shard, 2, nowUs)
+    table.add(hash, key)
+    this.keys += table.size - before
+    this.cancelSweep ??= later(sweepEveryMs, this.sweep)
+  }
+
+  /** @internal Forgets one key. */
+  drop(table: Table, shard: Shard, slot: number): void {
+    table.drop(shard, slot)
+    this.keys--
+  }
+
+  private readonly sweep = (): void => {
+    const nowUs = this.givenUs ?? clockUs()
+    for (const { tables } of this.ledgers.values()) {
+      for (const table of tables) {
+        const before = table.size
+        table.sweep(Math.min(maxSlice, Math.max(256, Math.ceil(table.size / sweepSlices))), nowUs)
+        this.keys += table.size - before
+      }
+    }
+    this.cancelSweep = this.keys > 0 ? later(sweepEveryMs, this.sweep) : undefined
+  }
+
+  private evict(nowUs: number): void {
+    let best: Candidate | undefined
+    for (let tries = 0; tries < sampleSize; tries++) {
+      const candidate = this.sample(nowUs)
+      if (candidate !== undefined && (best === undefined || candidate.score < best.score)) best = candidate
+      if (best?.score === 0) break
+    }
+    if (best === undefined) return
+    const { table, shard, slot, score, hooks } = best
+    const key = shard.keyAt(slot)
+    this.drop(table, shard, slot)
+    if (score === 0) return
+    const limited = score >= 1
+    this.evicted++
+    if (limited) this.evictedLimited++
+    hooks.evicted(table.policy.name, key, limited)
+  }
+
+  /**
+   * A key by chance and how costly it is to forget: 0 with nothing used, below 1 the used share of one below its limit,
+   * from 1 on a limited one, later ends costing more. Undefined when it holds permits.
+   */
+  private sample(nowUs: number): Candidate | undefined {
+    let nth = Math.floor(this.random() * this.keys)
+    for (const { tables, hooks } of this.ledgers.values()) {
+      for (const table of tables) {
+        if (nth >= table.size) {
+          nth -= table.size
+          continue
+        }
+        const shard = table.someShard(this.random())
+        if (shard === undefined) return undefined
+        const slot = Math.floor(this.random() * shard.size)
+        const { rule } = table.policy
+        const { out } = this
+        const now = Math.floor(nowUs / rule.tickUs)
+        const state = table.stateOf(shard, slot)
+        rule.evaluate(state, slot * rule.width, now, 0, out)
+        if (rule.holds && out.level > 0) return undefined
+        const remaining = rule.remaining(out, now)
+        const ends = rule.endsAt(state, slot * rule.width)
+        const score = ends <= now ? 0 : remaining > 0 ? 1 - remaining / (rule.limit + 1) : 1 + (ends - now) * rule.tickUs
+        return { table, shard, slot, score, hooks }
+      }
+    }
+    return undefined
+  }
+}
+
+interface Candidate {
+  table: Table
+  shard: Shard
+  slot: number
+  score: number
+  hooks: StoreHooks
+}

@@ -1,0 +1,35 @@
+import type { Decision, Issuer, Policy, Verdict } from '../core/decision.ts'
+
+/** What a store tells the limiter that uses it. */
+export interface StoreHooks {
+  /** The store forgot a key at its bound. */
+  evicted(policy: string, key: string, limited: boolean): void
+  /** A state was found more than 60 s ahead of the clock and was moved back. */
+  rebased(stepMs: number): void
+}
+
+/**
+ * What a limiter asks of a store: apply one operation atomically to the states of all its policies. Never "increment a
+ * key": which numbers change is the rule's business, so all rules, costs and stacks share this contract.
+ * Keys come one per policy, in the order of the policies.
+ */
+export interface Ledger {
+  /** Evaluates every policy and charges all or none. With `charge` false nothing is written. */
+  apply(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision
+  /** The same for a limiter of one policy. */
+  applyOne(key: string, cost: number, nowUs: number, charge: boolean): Decision
+  /** Gives back up to `units` of what a verdict charged, while it still counts; says how many. */
+  refund(verdict: Verdict, units: number, nowUs: number): number
+  /** Forgets the state of a key. */
+  reset(policy: number, key: string): void
+  /** Tells the store the time by which its callers live, when they give it themselves. */
+  given(nowUs: number): void
+  close(): void
+}
+
+/** Where the states of limiters live. */
+export interface Store {
+  /** Begins a limiter's use of the store. A name that is in use throws `CATRACA_NAME_TAKEN`. */
+  open(name: string, policies: readonly Policy[], issuer: Issuer, hooks: StoreHooks): Ledger
+  close(): void
+}

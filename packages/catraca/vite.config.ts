@@ -1,0 +1,11 @@
+import { defineConfig } from 'vite'
+
+/** One file per public entry; what entries share becomes one common chunk. */
+export default defineConfig({
+  build: {
+    target: 'es2022',
+    minify: false,
+    emptyOutDir: false,
+    lib: { entry: { index: 'src/index.ts' }, formats: ['es'] },
+  },
+})
