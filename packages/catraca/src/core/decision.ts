@@ -7,6 +7,16 @@ export interface Policy {
   readonly rule: Rule
 }
 
+/** A policy together with the limiter that asks it, which can take permits back. */
+export interface Source extends Policy {
+  readonly issuer: Issuer
+}
+
+/** Who made a decision. */
+export interface Issuer {
+  release(decision: Decision): void
+}
+
 /** What one policy said, as `decision.policies` lists it. */
 export interface PolicyDecision {
   readonly policy: string
@@ -20,10 +30,28 @@ export interface PolicyDecision {
   readonly wouldDeny: boolean
 }
 
-/** The state of one policy at one decision: raw whole numbers, from which every figure is derived when it is read. */
-export class Verdict implements Charge {
+/** What happened to a decision, as bits of {@link Decision.state}. */
+export const peeked = 1
+export const settled = 2
+export const degraded = 4
+
+const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
+const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
+
+/** Numbers for receipts, given when they are first asked for: few are, so decisions do not carry them. */
+const receipts = new WeakMap<Decision, number>()
+let lastReceipt = 0
+
+/**
+ * The answer to one request. A denial is a value, not an exception.
+ *
+ * It holds raw whole numbers, from which every figure is derived when it is read. The figures are those of one policy.
+ * Of a stack that is, refused, the policy with the longest wait; admitted, the one with the least share left;
+ * {@link Decision.policies} lists all. Cost: one object.
+ */
+export class Decision implements Charge {
   /** @internal The policy that spoke. */
-  readonly source: Policy
+  readonly source: Source
   /** The partition key that was asked for. */
   readonly key: string
   /** Why the request was refused; `ok` when it was admitted. */
@@ -32,35 +60,44 @@ export class Verdict implements Charge {
   readonly nowUs: number
   /** Units the request asked for. */
   readonly cost: number
-  /** @internal */
-  readonly origin: number
+  /** @internal Origin of the state in ticks after now: most often a small number, which takes no memory of its own. */
+  readonly lead: number
   /** @internal */
   readonly level: number
   /** @internal */
   readonly prior: number
   /** @internal µs until the request passes; 0 when it does, Infinity when it never can. */
   readonly waitUs: number
+  /** @internal Bits {@link peeked}, {@link settled}, {@link degraded}. */
+  state: number
+  /** @internal One decision per policy of a stack; undefined for a single rule. */
+  readonly stack: readonly Decision[] | undefined
 
+  /** @internal */
   constructor(
-    source: Policy,
+    source: Source,
     key: string,
     reason: Reason,
     nowUs: number,
     cost: number,
-    origin: number,
+    lead: number,
     level: number,
     prior: number,
     waitUs: number,
+    state: number,
+    stack: readonly Decision[] | undefined,
   ) {
     this.source = source
     this.key = key
     this.reason = reason
     this.nowUs = nowUs
     this.cost = cost
-    this.origin = origin
+    this.lead = lead
     this.level = level
     this.prior = prior
     this.waitUs = waitUs
+    this.state = state
+    this.stack = stack
   }
 
   /** True when the request may go on. */
@@ -100,68 +137,6 @@ export class Verdict implements Charge {
   get delayMs(): number {
     return this.allowed ? fromNow(this, this.source.rule.delayTicks(this, nowTick(this))) : 0
   }
-}
-
-function nowTick(verdict: Verdict): number {
-  const { tickUs } = verdict.source.rule
-  return tickUs === 1 ? verdict.nowUs : floorDiv(verdict.nowUs, tickUs)
-}
-
-/** `ticks` after the tick of the decision, as milliseconds after its exact time. */
-function fromNow(verdict: Verdict, ticks: number): number {
-  if (ticks <= 0) return 0
-  return ((nowTick(verdict) + ticks) * verdict.source.rule.tickUs - verdict.nowUs) / 1_000
-}
-
-/** Who made a decision and can take its permits back. */
-export interface Issuer {
-  release(decision: Decision): void
-}
-
-/** What happened to a decision, as bits of {@link Decision.state}. */
-export const peeked = 1
-export const settled = 2
-export const degraded = 4
-
-const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
-const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
-
-let lastReceipt = 0
-
-/**
- * The answer to one request. A denial is a value, not an exception.
- *
- * The figures are those of one policy. Of a stack that is, refused, the policy with the longest wait; admitted, the one
- * with the least share left; {@link Decision.policies} lists all. Cost: one object; figures are computed when read.
- */
-export class Decision extends Verdict {
-  /** @internal */
-  readonly issuer: Issuer
-  /** @internal One verdict per policy of a stack; undefined for a single rule. */
-  readonly stack: readonly Verdict[] | undefined
-  /** @internal Bits {@link peeked}, {@link settled}, {@link degraded}. */
-  state: number
-  private receiptNumber = 0
-
-  constructor(
-    issuer: Issuer,
-    stack: readonly Verdict[] | undefined,
-    state: number,
-    source: Policy,
-    key: string,
-    reason: Reason,
-    nowUs: number,
-    cost: number,
-    origin: number,
-    level: number,
-    prior: number,
-    waitUs: number,
-  ) {
-    super(source, key, reason, nowUs, cost, origin, level, prior, waitUs)
-    this.issuer = issuer
-    this.stack = stack
-    this.state = state
-  }
 
   /** Units charged to every policy: the cost when admitted; 0 when refused or only peeked at. */
   get charged(): number {
@@ -176,27 +151,33 @@ export class Decision extends Verdict {
   /** Names this charge; unique in the process, empty when nothing was charged. */
   get receipt(): string {
     if (this.charged === 0) return ''
-    if (this.receiptNumber === 0) this.receiptNumber = ++lastReceipt
-    return `${this.policy}#${this.receiptNumber}`
+    const known = receipts.get(this) ?? ++lastReceipt
+    receipts.set(this, known)
+    return `${this.policy}#${known}`
   }
 
   /** What every policy of the stack said, in the order they were given. */
   get policies(): PolicyDecision[] {
-    return (this.stack ?? [this]).map((verdict) => ({
-      policy: verdict.policy,
-      allowed: verdict.allowed,
-      limit: verdict.limit,
-      remaining: verdict.remaining,
-      retryAfterMs: verdict.retryAfterMs,
-      resetAfterMs: verdict.resetAfterMs,
+    return (this.stack ?? [this]).map((one) => ({
+      policy: one.policy,
+      allowed: one.allowed,
+      limit: one.limit,
+      remaining: one.remaining,
+      retryAfterMs: one.retryAfterMs,
+      resetAfterMs: one.resetAfterMs,
       mode: 'enforce',
-      wouldDeny: !verdict.allowed,
+      wouldDeny: !one.allowed,
     }))
+  }
+
+  /** @internal */
+  get origin(): number {
+    return nowTick(this) + this.lead
   }
 
   /** Gives held permits back; a no-op when nothing is held, when it was done before, or after the permit expired. */
   release(): void {
-    this.issuer.release(this)
+    this.source.issuer.release(this)
   }
 
   /** `using decision = limiter.take(key)` releases at the end of the block. */
@@ -216,7 +197,7 @@ export class Decision extends Verdict {
       limit: this.limit,
       remaining: this.remaining,
       retryAfterMs: finite(this.retryAfterMs),
-      resetAfterMs: finite(this.resetAfterMs),
+      resetAfterMs: this.resetAfterMs,
       delayMs: this.delayMs,
       charged: this.charged,
       receipt: this.receipt,
@@ -227,20 +208,31 @@ export class Decision extends Verdict {
   }
 }
 
+function nowTick(decision: Decision): number {
+  const { tickUs } = decision.source.rule
+  return tickUs === 1 ? decision.nowUs : floorDiv(decision.nowUs, tickUs)
+}
+
+/** `ticks` after the tick of the decision, as milliseconds after its exact time. */
+function fromNow(decision: Decision, ticks: number): number {
+  if (ticks <= 0) return 0
+  return ((nowTick(decision) + ticks) * decision.source.rule.tickUs - decision.nowUs) / 1_000
+}
+
 /**
  * The decision of a stack. It shows the policy that binds: of the refusing the one with the longest wait, else the one
  * with the least share left.
  */
-export function decide(issuer: Issuer, verdicts: readonly Verdict[], state: number): Decision {
-  let binding = verdicts[0] as Verdict
-  for (const verdict of verdicts) {
-    const tighter = verdict.allowed
-      ? binding.allowed && verdict.remaining / verdict.limit < binding.remaining / binding.limit
-      : verdict.waitUs > binding.waitUs
-    if (tighter) binding = verdict
+export function decide(stack: readonly Decision[], state: number): Decision {
+  let binding = stack[0] as Decision
+  for (const one of stack) {
+    const tighter = one.allowed
+      ? binding.allowed && one.remaining / one.limit < binding.remaining / binding.limit
+      : one.waitUs > binding.waitUs
+    if (tighter) binding = one
   }
-  const { source, key, reason, nowUs, cost, origin, level, prior, waitUs } = binding
-  return new Decision(issuer, verdicts, state, source, key, reason, nowUs, cost, origin, level, prior, waitUs)
+  const { source, key, reason, nowUs, cost, lead, level, prior, waitUs } = binding
+  return new Decision(source, key, reason, nowUs, cost, lead, level, prior, waitUs, state, stack)
 }
 
 function finite(value: number): number | null {

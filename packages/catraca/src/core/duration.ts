@@ -29,7 +29,8 @@ function rawUs(value: unknown): number | undefined {
 }
 
 function invalid(value: unknown, path: string): CatracaError {
-  const allowed = 'milliseconds as a number, or a text such as "250ms", "30s", "15m", "1h", "1d"; 1 µs to 36500d, whole µs'
+  const allowed =
+    'milliseconds as a number, or a text such as "250ms", "30s", "15m", "1h", "1d"; 1 µs to 36500d, whole µs'
   return new CatracaError('CATRACA_DURATION_INVALID', `${path} is ${show(value)}; allowed: ${allowed}`, { path, value })
 }
 

@@ -44,10 +44,14 @@ export function rejectUnknown(known: readonly string[], given: unknown, where: s
     if (known.includes(name)) continue
     const near = known.toSorted((a, b) => distance(a, name) - distance(b, name))[0]
     const hint = near !== undefined && distance(near, name) <= 3 ? `; did you mean ${near}?` : ''
-    throw new CatracaError('CATRACA_OPTION_UNKNOWN', `${where}.${name} is unknown; allowed: ${known.join(', ')}${hint}`, {
-      path: `${where}.${name}`,
-      value: name,
-    })
+    throw new CatracaError(
+      'CATRACA_OPTION_UNKNOWN',
+      `${where}.${name} is unknown; allowed: ${known.join(', ')}${hint}`,
+      {
+        path: `${where}.${name}`,
+        value: name,
+      },
+    )
   }
 }
 
@@ -78,16 +82,10 @@ function invalid(parameter: Parameter, value: unknown, path: string): CatracaErr
 }
 
 function allowed(parameter: Parameter): string {
-  switch (parameter.kind) {
-    case 'duration':
-      return 'a duration such as "30s" or milliseconds'
-    case 'integer':
-      return `a whole number of ${parameter.unit} from ${parameter.min} to ${parameter.max}`
-    case 'choice':
-      return parameter.of.map((choice) => JSON.stringify(choice)).join(', ')
-    case 'text':
-      return parameter.like
-  }
+  if (parameter.kind === 'duration') return 'a duration such as "30s" or milliseconds'
+  if (parameter.kind === 'choice') return parameter.of.map((choice) => JSON.stringify(choice)).join(', ')
+  if (parameter.kind === 'text') return parameter.like
+  return `a whole number of ${parameter.unit} from ${parameter.min} to ${parameter.max}`
 }
 
 /** Edit distance, to name the option that was probably meant. */

@@ -53,7 +53,8 @@ function compress(hash: Int32Array, schedule: Int32Array, words: Int32Array, blo
   for (let t = 0; t < 64; t++) {
     const choice = (e & f) ^ (~e & g)
     const majority = (a & b) ^ (a & c) ^ (b & c)
-    const first = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choice + (k[t] as number) + (schedule[t] as number)) | 0
+    const first =
+      (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choice + (k[t] as number) + (schedule[t] as number)) | 0
     const second = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + majority) | 0
     h = g
     g = f

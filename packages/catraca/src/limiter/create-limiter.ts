@@ -33,9 +33,9 @@ export function createLimiter<const R extends Rules>(rules: R, options: LimiterO
   const { name = '', store, on = {} } = options
   rejectUnknown(eventNames, on, 'options.on')
   if (name !== '') checkName(name, 'options.name')
-  const stack = !isRule(rules)
-  const policies: Policy[] = stack ? namedPolicies(rules) : [{ name: name === '' ? 'default' : name, rule: rules as Rule }]
-  return new Limiter<R>(name, policies, stack, store ?? memoryStore(), store === undefined, on)
+  const single = isRule(rules)
+  const policies: Policy[] = single ? [{ name: name || 'default', rule: rules }] : namedPolicies(rules)
+  return new Limiter<R>(name, policies, !single, store ?? memoryStore(), store === undefined, on)
 }
 
 function namedPolicies(rules: unknown): Policy[] {

@@ -1,5 +1,5 @@
 import { nowUs as clockUs, onClockStep } from '../core/clock.ts'
-import { decide, type Decision, type Issuer, type Policy, settled, Verdict } from '../core/decision.ts'
+import { Decision, decide, type Issuer, type Policy, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener, type Listeners } from '../core/events.ts'
@@ -30,7 +30,7 @@ export interface TakeOptions {
 export class Limiter<R extends Rules> implements Issuer {
   readonly name: string
   /** The policies in the order in which they are asked. */
-  readonly policies: readonly Policy[]
+  readonly policies: readonly Source[]
   private readonly stack: boolean
   private readonly ledger: Ledger
   private readonly ownStore: Store | undefined
@@ -45,14 +45,21 @@ export class Limiter<R extends Rules> implements Issuer {
   private reports = false
 
   /** @internal Use `createLimiter`. */
-  constructor(name: string, policies: readonly Policy[], stack: boolean, store: Store, ownStore: boolean, on: Listeners) {
+  constructor(
+    name: string,
+    policies: readonly Policy[],
+    stack: boolean,
+    store: Store,
+    ownStore: boolean,
+    on: Listeners,
+  ) {
     this.name = name
-    this.policies = policies
+    this.policies = policies.map(({ name, rule }) => ({ name, rule, issuer: this }))
     this.stack = stack
     this.ownStore = ownStore ? store : undefined
     this.blocks = new Blocks(policies.length)
     for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
-    this.ledger = store.open(name, policies, this, {
+    this.ledger = store.open(name, this.policies, {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
     })
@@ -88,7 +95,7 @@ export class Limiter<R extends Rules> implements Issuer {
     decision.state |= settled
     const nowUs = this.nowUs()
     let least = wanted
-    for (const verdict of decision.stack ?? [decision]) least = Math.min(least, this.ledger.refund(verdict, wanted, nowUs))
+    for (const one of decision.stack ?? [decision]) least = Math.min(least, this.ledger.refund(one, wanted, nowUs))
     return least
   }
 
@@ -97,8 +104,8 @@ export class Limiter<R extends Rules> implements Issuer {
     this.checkOwn(decision)
     if (decision.charged === 0) return
     const nowUs = this.nowUs()
-    for (const verdict of decision.stack ?? [decision]) {
-      if (verdict.source.rule.holds) this.ledger.refund(verdict, decision.cost, nowUs)
+    for (const one of decision.stack ?? [decision]) {
+      if (one.source.rule.holds) this.ledger.refund(one, decision.cost, nowUs)
     }
   }
 
@@ -158,9 +165,7 @@ export class Limiter<R extends Rules> implements Issuer {
       if (options.cost !== undefined) cost = checkCost(options.cost)
       nowUs = options.now === undefined ? clockUs() : this.given(options.now)
     }
-    const decision = this.stack
-      ? this.askStack(keys as Readonly<Record<string, string>>, cost, nowUs, charge)
-      : this.askOne(keys, cost, nowUs, charge)
+    const decision = this.stack ? this.askStack(keys, cost, nowUs, charge) : this.askOne(keys, cost, nowUs, charge)
     if (this.reports && charge) this.report(decision)
     return decision
   }
@@ -189,15 +194,15 @@ export class Limiter<R extends Rules> implements Issuer {
 
   /** A blocked key refuses the whole stack, and nothing is charged. */
   private refuseBlocked(keys: readonly string[], cost: number, nowUs: number): Decision {
-    const { stack } = this.ledger.apply(keys, cost, nowUs, false)
-    const verdicts = (stack ?? []).map((verdict, policy) => {
-      const blockUs = this.blocks.waitUs(policy, verdict.key, nowUs)
-      if (blockUs === 0) return verdict
-      const { source, key, origin, level, prior, waitUs } = verdict
-      const reason = verdict.reason === 'impossible' ? 'impossible' : 'blocked'
-      return new Verdict(source, key, reason, nowUs, cost, origin, level, prior, Math.max(waitUs, blockUs))
+    const { stack = [] } = this.ledger.apply(keys, cost, nowUs, false)
+    const refused = stack.map((one, policy) => {
+      const blockUs = this.blocks.waitUs(policy, one.key, nowUs)
+      if (blockUs === 0) return one
+      const { source, key, lead, level, prior, waitUs } = one
+      const reason = one.reason === 'impossible' ? 'impossible' : 'blocked'
+      return new Decision(source, key, reason, nowUs, cost, lead, level, prior, Math.max(waitUs, blockUs), 0, undefined)
     })
-    return decide(this, verdicts, 0)
+    return decide(refused, 0)
   }
 
   private report(decision: Decision): void {
@@ -227,10 +232,14 @@ export class Limiter<R extends Rules> implements Issuer {
 
   private given(now: number): number {
     if (typeof now !== 'number' || !(now >= 0 && now <= maxNowMs)) {
-      throw new CatracaError('CATRACA_NOW_INVALID', `now is ${show(now)}; allowed: milliseconds since the epoch, 0 to ${maxNowMs}`, {
-        path: 'now',
-        value: now,
-      })
+      throw new CatracaError(
+        'CATRACA_NOW_INVALID',
+        `now is ${show(now)}; allowed: milliseconds since the epoch, 0 to ${maxNowMs}`,
+        {
+          path: 'now',
+          value: now,
+        },
+      )
     }
     this.givenUs = Math.round(now * 1_000)
     this.ledger.given(this.givenUs)
@@ -244,7 +253,11 @@ export class Limiter<R extends Rules> implements Issuer {
       return
     }
     if (typeof keys !== 'object' || keys === null) throw keyInvalid(keys, 'keys')
-    rejectUnknown(this.policies.map(({ name }) => name), keys, 'keys')
+    rejectUnknown(
+      this.policies.map(({ name }) => name),
+      keys,
+      'keys',
+    )
     this.policies.forEach(({ name }, policy) => {
       const key = (keys as Readonly<Record<string, unknown>>)[name]
       if (key === undefined) return
@@ -254,8 +267,11 @@ export class Limiter<R extends Rules> implements Issuer {
   }
 
   private checkOwn(decision: Decision): void {
-    if (decision.issuer === (this as Issuer)) return
-    throw new CatracaError('CATRACA_DECISION_FOREIGN', `the decision was made by another limiter than ${show(this.name)}`)
+    if (decision.source.issuer === (this as Issuer)) return
+    throw new CatracaError(
+      'CATRACA_DECISION_FOREIGN',
+      `the decision was made by another limiter than ${show(this.name)}`,
+    )
   }
 
   private checkOpen(): void {

@@ -1,4 +1,4 @@
-import type { Decision, Issuer, Policy, Verdict } from '../core/decision.ts'
+import type { Decision, Source } from '../core/decision.ts'
 
 /** What a store tells the limiter that uses it. */
 export interface StoreHooks {
@@ -18,8 +18,8 @@ export interface Ledger {
   apply(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision
   /** The same for a limiter of one policy. */
   applyOne(key: string, cost: number, nowUs: number, charge: boolean): Decision
-  /** Gives back up to `units` of what a verdict charged, while it still counts; says how many. */
-  refund(verdict: Verdict, units: number, nowUs: number): number
+  /** Gives back up to `units` of what a decision charged, while it still counts; says how many. */
+  refund(decision: Decision, units: number, nowUs: number): number
   /** Forgets the state of a key. */
   reset(policy: number, key: string): void
   /** Tells the store the time by which its callers live, when they give it themselves. */
@@ -30,6 +30,6 @@ export interface Ledger {
 /** Where the states of limiters live. */
 export interface Store {
   /** Begins a limiter's use of the store. A name that is in use throws `CATRACA_NAME_TAKEN`. */
-  open(name: string, policies: readonly Policy[], issuer: Issuer, hooks: StoreHooks): Ledger
+  open(name: string, policies: readonly Source[], hooks: StoreHooks): Ledger
   close(): void
 }

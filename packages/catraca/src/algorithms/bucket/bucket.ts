@@ -1,5 +1,5 @@
-import { CatracaError } from '../../core/errors.ts'
 import { durationText } from '../../core/duration.ts'
+import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, floorDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
 import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
@@ -113,7 +113,8 @@ export class Bucket implements Rule {
   }
 
   remaining(snapshot: Snapshot): number {
-    return snapshot.level >= this.capacity ? 0 : floorDiv(this.capacity - snapshot.level, this.unit)
+    // The capacity is at most 2^52, where rounding never lifts a quotient of whole numbers to the next whole number.
+    return snapshot.level >= this.capacity ? 0 : Math.floor((this.capacity - snapshot.level) / this.unit)
   }
 
   resetTicks(snapshot: Snapshot, now: number): number {

@@ -24,7 +24,13 @@ const anchorPattern = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d))?$/
 export function parseAnchor(text: string): Anchor | undefined {
   const match = anchorPattern.exec(text)
   if (match === null) return undefined
-  const [year, month, day, hour, minute] = match.slice(1).map((part) => Number(part ?? 0)) as [number, number, number, number, number]
+  const [year, month, day, hour, minute] = match.slice(1).map((part) => Number(part ?? 0)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || hour > 23 || minute > 59) return undefined
   return { year, month, day, timeMs: (hour * 60 + minute) * 60_000 }
 }

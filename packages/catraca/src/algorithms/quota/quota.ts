@@ -1,7 +1,7 @@
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
-import { type Anchor, defaultAnchors, parseAnchor, periodAt, type PeriodName } from './period.ts'
+import { type Anchor, defaultAnchors, type PeriodName, parseAnchor, periodAt } from './period.ts'
 import { type Zone, zoneOf } from './zone.ts'
 
 /** Options of {@link quota}. */
@@ -21,7 +21,12 @@ export interface QuotaOptions {
 export const parameters: Parameters = {
   limit: { kind: 'integer', unit: 'units', min: 1, max: 1e15, words: 'units per period' },
   period: { kind: 'choice', of: ['day', 'week', 'month', 'year'], words: 'calendar period' },
-  timeZone: { kind: 'text', like: 'an IANA zone such as "America/Sao_Paulo"', default: 'UTC', words: 'zone whose calendar counts' },
+  timeZone: {
+    kind: 'text',
+    like: 'an IANA zone such as "America/Sao_Paulo"',
+    default: 'UTC',
+    words: 'zone whose calendar counts',
+  },
   anchor: {
     kind: 'text',
     like: 'a date that exists, "2027-01-31" or "2027-01-31T06:00"',
@@ -44,7 +49,10 @@ export function quota(options: QuotaOptions): Rule {
   const anchor = text === undefined ? defaultAnchors[period] : parseAnchor(text)
   if (zone === undefined) throw invalid('timeZone', timeZone)
   if (anchor === undefined) throw invalid('anchor', text)
-  return new Quota(checked['limit'] as number, period, zone, anchor, { timeZone, ...(text === undefined ? {} : { anchor: text }) })
+  return new Quota(checked['limit'] as number, period, zone, anchor, {
+    timeZone,
+    ...(text === undefined ? {} : { anchor: text }),
+  })
 }
 
 function invalid(name: 'timeZone' | 'anchor', value: unknown): CatracaError {

@@ -6,14 +6,27 @@ export interface Zone {
 }
 
 const dayMs = 86_400_000
-const fields = { year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' } as const
+const fields = {
+  year: 'numeric',
+  month: 'numeric',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: 'numeric',
+  second: 'numeric',
+} as const
 
 /** The zone of an IANA name, or undefined when this runtime does not know it. */
 export function zoneOf(name: string): Zone | undefined {
   if (name === 'UTC') return { wallAt: (instant) => instant, instantOf: (wall) => wall }
   let format: Intl.DateTimeFormat
   try {
-    format = new Intl.DateTimeFormat('en-US', { ...fields, era: 'short', calendar: 'gregory', hourCycle: 'h23', timeZone: name })
+    format = new Intl.DateTimeFormat('en-US', {
+      ...fields,
+      era: 'short',
+      calendar: 'gregory',
+      hourCycle: 'h23',
+      timeZone: name,
+    })
   } catch {
     return undefined
   }

@@ -53,7 +53,8 @@ export abstract class Ring implements Rule {
   }
 
   commit(list: Float64Array, _at: number, cost: number, charged: boolean, out: Outcome): Float64Array {
-    if (out.rebase > 0) for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) - out.rebase
+    if (out.rebase > 0)
+      for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) - out.rebase
     for (let dropped = 0; dropped < out.drop; dropped++) removeOldest(list)
     return charged && cost > 0 ? append(list, out.origin, cost, out.prior) : list
   }

@@ -18,7 +18,6 @@ export function hashOf(key: string): number {
   for (; index + 1 < length; index += 2) {
     a = Math.imul(a ^ key.charCodeAt(index), multiplierA)
     b = Math.imul(b ^ key.charCodeAt(index + 1), multiplierB)
-    a ^= a >>> 15
   }
   if (index < length) a = Math.imul(a ^ key.charCodeAt(index), multiplierA)
   a ^= (b << 15) | (b >>> 17)

@@ -1,4 +1,4 @@
-import { Decision, decide, type Issuer, peeked, type Policy, Verdict } from '../../core/decision.ts'
+import { Decision, decide, peeked, type Source } from '../../core/decision.ts'
 import { Outcome, type Reason } from '../../core/rule.ts'
 import { storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
@@ -14,7 +14,6 @@ export class MemoryLedger implements Ledger {
   readonly tables: readonly Table[]
   private readonly only: Table
   private readonly store: MemoryStore
-  private readonly issuer: Issuer
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
   /** One outcome per policy, used over and over. */
@@ -23,11 +22,10 @@ export class MemoryLedger implements Ledger {
   private readonly hashes: Int32Array
   private readonly stored: string[]
 
-  constructor(store: MemoryStore, policies: readonly Policy[], issuer: Issuer, hooks: StoreHooks, onClose: () => void) {
+  constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
     this.tables = policies.map((policy) => new Table(policy))
     this.only = this.tables[0] as Table
     this.store = store
-    this.issuer = issuer
     this.hooks = hooks
     this.onClose = onClose
     this.outs = policies.map(() => new Outcome())
@@ -57,18 +55,17 @@ export class MemoryLedger implements Ledger {
       if (out.rebase > 0) this.hooks.rebased((out.rebase * rule.tickUs) / 1_000)
     }
     return new Decision(
-      this.issuer,
-      undefined,
-      charge ? 0 : peeked,
       policy,
       key,
       allowed ? 'ok' : wait === Infinity ? 'impossible' : rule.denial,
       nowUs,
       cost,
-      out.origin,
+      out.origin - now,
       out.level,
       out.prior,
       allowed ? 0 : (now + wait) * rule.tickUs - nowUs,
+      charge ? 0 : peeked,
+      undefined,
     )
   }
 
@@ -81,7 +78,7 @@ export class MemoryLedger implements Ledger {
       hashes[index] = hashOf(key)
       if (!this.evaluate(index, cost, nowUs)) passes = false
     }
-    const verdicts: Verdict[] = []
+    const stack: Decision[] = []
     for (let index = 0; index < tables.length; index++) {
       const table = tables[index] as Table
       const out = outs[index] as Outcome
@@ -95,25 +92,28 @@ export class MemoryLedger implements Ledger {
         this.write(table, hashes[index] as number, stored[index] as string, cost, allowed, nowUs, out)
         if (out.rebase > 0) this.hooks.rebased((out.rebase * rule.tickUs) / 1_000)
       }
+      const { origin, level, prior } = out
       const waitUs = allowed ? 0 : (now + wait) * rule.tickUs - nowUs
-      verdicts.push(
-        new Verdict(table.policy, keys[index] as string, reason, nowUs, cost, out.origin, out.level, out.prior, waitUs),
+      const key = keys[index] as string
+      const state = charge ? 0 : peeked
+      stack.push(
+        new Decision(table.policy, key, reason, nowUs, cost, origin - now, level, prior, waitUs, state, undefined),
       )
     }
-    return decide(this.issuer, verdicts, charge ? 0 : peeked)
+    return decide(stack, charge ? 0 : peeked)
   }
 
-  refund(verdict: Verdict, units: number, nowUs: number): number {
-    const table = this.tables.find(({ policy }) => policy === verdict.source)
+  refund(decision: Decision, units: number, nowUs: number): number {
+    const table = this.tables.find(({ policy }) => policy === decision.source)
     if (table === undefined) return 0
     const { rule } = table.policy
-    const key = storedKey(verdict.key)
+    const key = storedKey(decision.key)
     const hash = hashOf(key)
     const shard = table.shardOf(hash)
     const slot = shard.find(hash, key)
     if (slot < 0) return 0
     const now = Math.floor(nowUs / rule.tickUs)
-    return rule.refund(table.stateOf(shard, slot), slot * rule.width, now, verdict, units)
+    return rule.refund(table.stateOf(shard, slot), slot * rule.width, now, decision, units)
   }
 
   reset(policy: number, key: string): void {
@@ -141,12 +141,26 @@ export class MemoryLedger implements Ledger {
     const shard = table.shardOf(hash)
     const slot = shard.find(hash, this.stored[index] as string)
     out.permit = ++lastPermit
-    rule.evaluate(table.stateOf(shard, slot), slot < 0 ? 0 : slot * rule.width, Math.floor(nowUs / rule.tickUs), cost, out)
+    rule.evaluate(
+      table.stateOf(shard, slot),
+      slot < 0 ? 0 : slot * rule.width,
+      Math.floor(nowUs / rule.tickUs),
+      cost,
+      out,
+    )
     return out.allowed
   }
 
   /** Commits an outcome, adding the key where it is new. Adding may move shards and slots, so it looks again. */
-  private write(table: Table, hash: number, key: string, cost: number, charged: boolean, nowUs: number, out: Outcome): void {
+  private write(
+    table: Table,
+    hash: number,
+    key: string,
+    cost: number,
+    charged: boolean,
+    nowUs: number,
+    out: Outcome,
+  ): void {
     let shard = table.shardOf(hash)
     let slot = shard.find(hash, key)
     if (slot < 0) {

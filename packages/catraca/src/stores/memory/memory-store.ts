@@ -1,5 +1,5 @@
-import { later, nowUs as clockUs } from '../../core/clock.ts'
-import type { Issuer, Policy } from '../../core/decision.ts'
+import { nowUs as clockUs, later } from '../../core/clock.ts'
+import type { Source } from '../../core/decision.ts'
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import { type Random, seededRandom } from '../../core/random.ts'
@@ -70,7 +70,7 @@ export class MemoryStore implements Store {
     this.random = random
   }
 
-  open(name: string, policies: readonly Policy[], issuer: Issuer, hooks: StoreHooks): MemoryLedger {
+  open(name: string, policies: readonly Source[], hooks: StoreHooks): MemoryLedger {
     if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', 'the memory store was closed; make a new one')
     if (this.ledgers.has(name)) {
       const what = name === '' ? 'another limiter without a name' : `a limiter named ${show(name)}`
@@ -79,7 +79,7 @@ export class MemoryStore implements Store {
         value: name,
       })
     }
-    const ledger = new MemoryLedger(this, policies, issuer, hooks, () => {
+    const ledger = new MemoryLedger(this, policies, hooks, () => {
       this.ledgers.delete(name)
       this.keys -= ledger.tables.reduce((sum, table) => sum + table.size, 0)
     })
@@ -174,7 +174,8 @@ export class MemoryStore implements Store {
         if (rule.holds && out.level > 0) return undefined
         const remaining = rule.remaining(out, now)
         const ends = rule.endsAt(state, slot * rule.width)
-        const score = ends <= now ? 0 : remaining > 0 ? 1 - remaining / (rule.limit + 1) : 1 + (ends - now) * rule.tickUs
+        const score =
+          ends <= now ? 0 : remaining > 0 ? 1 - remaining / (rule.limit + 1) : 1 + (ends - now) * rule.tickUs
         return { table, shard, slot, score, hooks }
       }
     }

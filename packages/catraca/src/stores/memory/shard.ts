@@ -47,7 +47,8 @@ export class Shard {
     if (this.width === 0) this.lists.push(empty)
     else {
       const end = this.size * this.width
-      if (end > this.slab.length) this.slab = copy(this.slab, (Math.ceil(this.size * 1.25) + firstCapacity) * this.width)
+      if (end > this.slab.length)
+        this.slab = copy(this.slab, (Math.ceil(this.size * 1.25) + firstCapacity) * this.width)
       this.slab.fill(0, end - this.width, end)
     }
     this.enter(hash, slot)

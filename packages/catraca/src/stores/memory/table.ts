@@ -1,19 +1,21 @@
-import type { Policy } from '../../core/decision.ts'
+import type { Source } from '../../core/decision.ts'
 import { hashOf } from './hash.ts'
 import { empty, Shard } from './shard.ts'
 
 /** Up to this many keys a table is one shard; beyond it, many, so that growing one is a short pause. */
 const oneShardKeys = 1_024
 const manyShards = 64
+/** A key stays this long after its state has ended: one that comes again and again is not forgotten and added each time. */
+const lingerUs = 5_000_000
 
 /** All keys of one policy. */
 export class Table {
-  readonly policy: Policy
+  readonly policy: Source
   size = 0
   private shards: Shard[]
   private sweepShard = 0
 
-  constructor(policy: Policy) {
+  constructor(policy: Source) {
     this.policy = policy
     this.shards = [new Shard(policy.rule.width)]
   }
@@ -50,7 +52,7 @@ export class Table {
     return undefined
   }
 
-  /** Forgets, among the next `slots` slots, those whose state equals that of a key never seen. */
+  /** Forgets, among the next `slots` slots, those whose state has long equalled that of a key never seen. */
   sweep(slots: number, nowUs: number): void {
     let left = Math.min(slots, this.size)
     for (let visited = 0; left > 0 && visited <= this.shards.length; visited++) {
@@ -63,12 +65,12 @@ export class Table {
   /** Looks at up to `slots` slots of one shard from where it stopped; says how many it looked at. */
   sweepOne(shard: Shard, slots: number, nowUs: number): number {
     const { rule } = this.policy
-    const now = Math.floor(nowUs / rule.tickUs)
+    const ended = Math.floor((nowUs - lingerUs) / rule.tickUs)
     let looked = 0
     while (looked < slots && shard.cursor < shard.size) {
       looked++
       const slot = shard.cursor
-      if (rule.endsAt(this.stateOf(shard, slot), slot * rule.width) <= now) this.drop(shard, slot)
+      if (rule.endsAt(this.stateOf(shard, slot), slot * rule.width) <= ended) this.drop(shard, slot)
       else shard.cursor++
     }
     if (shard.cursor >= shard.size) shard.cursor = 0
