@@ -1,8 +1,12 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { mutantPlugin } from './scripts/mutant-plugin.mjs'
 
+const root = fileURLToPath(new URL('.', import.meta.url))
 const conditions = ['catraca-src', 'node', 'import', 'module', 'default']
 
 export default defineConfig({
+  plugins: [mutantPlugin(root)],
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {

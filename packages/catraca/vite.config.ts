@@ -1,11 +1,12 @@
 import { defineConfig } from 'vite'
 
-/** One file per public entry; what entries share becomes one common chunk. */
+/** One file per public entry; what entries share becomes one common chunk. Names stay, so that traces can be read. */
 export default defineConfig({
   build: {
     target: 'es2022',
     minify: false,
     emptyOutDir: false,
     lib: { entry: { index: 'src/index.ts' }, formats: ['es'] },
+    rolldownOptions: { output: { comments: false, minify: { compress: true, mangle: false, codegen: true } } },
   },
 })

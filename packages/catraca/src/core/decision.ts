@@ -1,5 +1,6 @@
 import { floorDiv } from './integer.ts'
-import type { Charge, Reason, Rule } from './rule.ts'
+import { type Reason, reasonCode, reasons } from './reason.ts'
+import type { Charge, Rule } from './rule.ts'
 
 /** A rule under its name in a limiter. */
 export interface Policy {
@@ -30,10 +31,11 @@ export interface PolicyDecision {
   readonly wouldDeny: boolean
 }
 
-/** What happened to a decision, as bits of {@link Decision.state}. */
-export const peeked = 1
-export const settled = 2
-export const degraded = 4
+/** Bits of {@link Decision.state}: the code of the reason, then what happened to the decision. */
+const reasonBits = 15
+export const peeked = 16
+export const settled = 32
+export const degraded = 64
 
 const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
 const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
@@ -54,13 +56,15 @@ export class Decision implements Charge {
   readonly source: Source
   /** The partition key that was asked for. */
   readonly key: string
-  /** Why the request was refused; `ok` when it was admitted. */
-  readonly reason: Reason
+  /** @internal The reason, and bits {@link peeked}, {@link settled}, {@link degraded}. */
+  state: number
   /** @internal Time of the decision, µs since the epoch. */
   readonly nowUs: number
   /** Units the request asked for. */
   readonly cost: number
-  /** @internal Origin of the state in ticks after now: most often a small number, which takes no memory of its own. */
+  /** Units that would pass now; never negative. */
+  readonly remaining: number
+  /** @internal A small number for most, which takes no memory of its own. */
   readonly lead: number
   /** @internal */
   readonly level: number
@@ -68,41 +72,40 @@ export class Decision implements Charge {
   readonly prior: number
   /** @internal µs until the request passes; 0 when it does, Infinity when it never can. */
   readonly waitUs: number
-  /** @internal Bits {@link peeked}, {@link settled}, {@link degraded}. */
-  state: number
-  /** @internal One decision per policy of a stack; undefined for a single rule. */
-  readonly stack: readonly Decision[] | undefined
 
   /** @internal */
   constructor(
     source: Source,
     key: string,
-    reason: Reason,
+    state: number,
     nowUs: number,
     cost: number,
+    remaining: number,
     lead: number,
     level: number,
     prior: number,
     waitUs: number,
-    state: number,
-    stack: readonly Decision[] | undefined,
   ) {
     this.source = source
     this.key = key
-    this.reason = reason
+    this.state = state
     this.nowUs = nowUs
     this.cost = cost
+    this.remaining = remaining
     this.lead = lead
     this.level = level
     this.prior = prior
     this.waitUs = waitUs
-    this.state = state
-    this.stack = stack
   }
 
   /** True when the request may go on. */
   get allowed(): boolean {
-    return this.reason === 'ok'
+    return (this.state & reasonBits) === 0
+  }
+
+  /** Why the request was refused; `ok` when it was admitted. */
+  get reason(): Reason {
+    return reasons[this.state & reasonBits] as Reason
   }
 
   /** Name of the policy the figures belong to. */
@@ -113,11 +116,6 @@ export class Decision implements Charge {
   /** Most units that can pass at one instant: the capacity of a bucket, the limit of a window. */
   get limit(): number {
     return this.source.rule.limit
-  }
-
-  /** Units that would pass now; never negative. */
-  get remaining(): number {
-    return this.source.rule.remaining(this, nowTick(this))
   }
 
   /**
@@ -158,7 +156,7 @@ export class Decision implements Charge {
 
   /** What every policy of the stack said, in the order they were given. */
   get policies(): PolicyDecision[] {
-    return (this.stack ?? [this]).map((one) => ({
+    return this.stack.map((one) => ({
       policy: one.policy,
       allowed: one.allowed,
       limit: one.limit,
@@ -168,6 +166,11 @@ export class Decision implements Charge {
       mode: 'enforce',
       wouldDeny: !one.allowed,
     }))
+  }
+
+  /** @internal One decision per policy. */
+  get stack(): readonly Decision[] {
+    return [this]
   }
 
   /** @internal */
@@ -208,6 +211,26 @@ export class Decision implements Charge {
   }
 }
 
+/** The decision of several policies. */
+class StackDecision extends Decision {
+  private readonly parts: readonly Decision[]
+
+  constructor(binding: Decision, state: number, parts: readonly Decision[]) {
+    const { source, key, nowUs, cost, remaining, lead, level, prior, waitUs } = binding
+    super(source, key, state, nowUs, cost, remaining, lead, level, prior, waitUs)
+    this.parts = parts
+  }
+
+  override get stack(): readonly Decision[] {
+    return this.parts
+  }
+}
+
+// An engine keeps a number field that has only seen numbers in a box of its own per object. Having seen something else
+// once, it stores small numbers in place and shares the box of a clock reading: fewer allocations per decision.
+const others = [null, undefined] as unknown as number[]
+others.map((other) => new Decision({} as Source, '', 0, other, 0, other, other, other, other, other))
+
 function nowTick(decision: Decision): number {
   const { tickUs } = decision.source.rule
   return tickUs === 1 ? decision.nowUs : floorDiv(decision.nowUs, tickUs)
@@ -231,8 +254,7 @@ export function decide(stack: readonly Decision[], state: number): Decision {
       : one.waitUs > binding.waitUs
     if (tighter) binding = one
   }
-  const { source, key, reason, nowUs, cost, lead, level, prior, waitUs } = binding
-  return new Decision(source, key, reason, nowUs, cost, lead, level, prior, waitUs, state, stack)
+  return new StackDecision(binding, reasonCode(binding.reason) | state, stack)
 }
 
 function finite(value: number): number | null {

@@ -51,7 +51,7 @@ function namedPolicies(rules: unknown): Policy[] {
 }
 
 function isRule(value: unknown): value is Rule {
-  return typeof value === 'object' && value !== null && typeof (value as Rule).evaluate === 'function'
+  return typeof value === 'object' && value !== null && typeof (value as Rule).wait === 'function'
 }
 
 function checkName(name: unknown, path: string): void {

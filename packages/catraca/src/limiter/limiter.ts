@@ -4,6 +4,7 @@ import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener, type Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
+import { reasonCode } from '../core/reason.ts'
 import type { Rule } from '../core/rule.ts'
 import type { Ledger, Store } from '../stores/store.ts'
 import { Blocks } from './blocks.ts'
@@ -41,8 +42,10 @@ export class Limiter<R extends Rules> implements Issuer {
   private givenUs: number | undefined
   private stopClock: (() => void) | undefined
   private closed = false
-  /** True when decisions have to be reported; kept so that a limiter without listeners pays nothing. */
+  /** True when somebody listens to decisions. */
   private reports = false
+  /** True when a question needs neither report nor look-up of blocks nor names; kept so that it costs one comparison. */
+  private direct = false
 
   /** @internal Use `createLimiter`. */
   constructor(
@@ -63,6 +66,7 @@ export class Limiter<R extends Rules> implements Issuer {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
     })
+    this.update()
   }
 
   /**
@@ -70,12 +74,16 @@ export class Limiter<R extends Rules> implements Issuer {
    * Throws for a key that is not a text, a cost that is not a positive whole number, a time that is none.
    */
   take(keys: Keys<R>, options?: TakeOptions): Decision {
+    // The common question takes the shortest way: one rule, a unit, the clock, nobody listening.
+    if (options === undefined && this.direct && typeof keys === 'string' && keys !== '') {
+      return this.ledger.applyOne(keys, 1, undefined, true)
+    }
     return this.ask(keys, options, true)
   }
 
   /** As {@link Limiter.take}, answering without I/O or not at all; with a memory store the two are one. */
   tryTake(keys: Keys<R>, options?: TakeOptions): Decision | undefined {
-    return this.ask(keys, options, true)
+    return this.take(keys, options)
   }
 
   /** What {@link Limiter.take} would say. Takes nothing, reports nothing; `remaining` is what would pass now. */
@@ -95,7 +103,7 @@ export class Limiter<R extends Rules> implements Issuer {
     decision.state |= settled
     const nowUs = this.nowUs()
     let least = wanted
-    for (const one of decision.stack ?? [decision]) least = Math.min(least, this.ledger.refund(one, wanted, nowUs))
+    for (const one of decision.stack) least = Math.min(least, this.ledger.refund(one, wanted, nowUs))
     return least
   }
 
@@ -104,7 +112,7 @@ export class Limiter<R extends Rules> implements Issuer {
     this.checkOwn(decision)
     if (decision.charged === 0) return
     const nowUs = this.nowUs()
-    for (const one of decision.stack ?? [decision]) {
+    for (const one of decision.stack) {
       if (one.source.rule.holds) this.ledger.refund(one, decision.cost, nowUs)
     }
   }
@@ -116,6 +124,7 @@ export class Limiter<R extends Rules> implements Issuer {
       this.ledger.reset(policy, key)
       this.blocks.remove(policy, key)
     })
+    this.update()
   }
 
   /** Refuses these keys for `duration` from now, whatever their limits say; a later call replaces an earlier one. */
@@ -124,24 +133,26 @@ export class Limiter<R extends Rules> implements Issuer {
     const us = durationUs(duration, 'block.duration')
     const nowUs = this.nowUs()
     this.forEachKey(keys, (policy, key) => this.blocks.add(policy, key, nowUs, us))
+    this.update()
   }
 
   /** Ends a block. */
   unblock(keys: SomeKeys<R>): void {
     this.checkOpen()
     this.forEachKey(keys, (policy, key) => this.blocks.remove(policy, key))
+    this.update()
   }
 
   /** Calls `listener` at each event; returns the way to stop. */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
     const stop = this.events.on(event, listener)
-    this.updateReports()
+    this.update()
     if (event === 'clock.step') {
       this.stopClock ??= onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
     }
     return () => {
       stop()
-      this.updateReports()
+      this.update()
     }
   }
 
@@ -153,31 +164,31 @@ export class Limiter<R extends Rules> implements Issuer {
     this.ownStore?.close()
     this.stopClock?.()
     this.events.clear()
-    this.reports = false
+    this.update()
   }
 
   private ask(keys: Keys<R>, options: TakeOptions | undefined, charge: boolean): Decision {
     if (this.closed) this.checkOpen()
     let cost = 1
-    let nowUs: number
-    if (options === undefined) nowUs = clockUs()
-    else {
+    let nowUs: number | undefined
+    if (options !== undefined) {
       if (options.cost !== undefined) cost = checkCost(options.cost)
-      nowUs = options.now === undefined ? clockUs() : this.given(options.now)
+      if (options.now !== undefined) nowUs = this.given(options.now)
     }
     const decision = this.stack ? this.askStack(keys, cost, nowUs, charge) : this.askOne(keys, cost, nowUs, charge)
     if (this.reports && charge) this.report(decision)
     return decision
   }
 
-  private askOne(key: unknown, cost: number, nowUs: number, charge: boolean): Decision {
+  private askOne(key: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
     if (typeof key !== 'string') throw keyInvalid(key, 'key')
     if (key === '') this.diagnoseEmpty()
-    if (this.blocks.any && this.blocks.waitUs(0, key, nowUs) > 0) return this.refuseBlocked([key], cost, nowUs)
+    if (this.blocks.any && this.blocks.waitUs(0, key, nowUs ?? clockUs()) > 0)
+      return this.refuseBlocked([key], cost, nowUs)
     return this.ledger.applyOne(key, cost, nowUs, charge)
   }
 
-  private askStack(named: unknown, cost: number, nowUs: number, charge: boolean): Decision {
+  private askStack(named: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
     if (typeof named !== 'object' || named === null) throw keyInvalid(named, 'keys')
     const keys: string[] = []
     let blocked = false
@@ -186,21 +197,22 @@ export class Limiter<R extends Rules> implements Issuer {
       const key = (named as Readonly<Record<string, unknown>>)[name]
       if (typeof key !== 'string') throw keyInvalid(key, `keys.${name}`)
       if (key === '') this.diagnoseEmpty()
-      if (this.blocks.any && this.blocks.waitUs(policy, key, nowUs) > 0) blocked = true
+      if (this.blocks.any && this.blocks.waitUs(policy, key, nowUs ?? clockUs()) > 0) blocked = true
       keys.push(key)
     }
     return blocked ? this.refuseBlocked(keys, cost, nowUs) : this.ledger.apply(keys, cost, nowUs, charge)
   }
 
   /** A blocked key refuses the whole stack, and nothing is charged. */
-  private refuseBlocked(keys: readonly string[], cost: number, nowUs: number): Decision {
-    const { stack = [] } = this.ledger.apply(keys, cost, nowUs, false)
+  private refuseBlocked(keys: readonly string[], cost: number, givenUs: number | undefined): Decision {
+    const nowUs = givenUs ?? clockUs()
+    const { stack } = this.ledger.apply(keys, cost, nowUs, false)
     const refused = stack.map((one, policy) => {
       const blockUs = this.blocks.waitUs(policy, one.key, nowUs)
       if (blockUs === 0) return one
-      const { source, key, lead, level, prior, waitUs } = one
-      const reason = one.reason === 'impossible' ? 'impossible' : 'blocked'
-      return new Decision(source, key, reason, nowUs, cost, lead, level, prior, Math.max(waitUs, blockUs), 0, undefined)
+      const { source, key, remaining, lead, level, prior, waitUs } = one
+      const reason = reasonCode(one.reason === 'impossible' ? 'impossible' : 'blocked')
+      return new Decision(source, key, reason, nowUs, cost, remaining, lead, level, prior, Math.max(waitUs, blockUs))
     })
     return decide(refused, 0)
   }
@@ -208,7 +220,7 @@ export class Limiter<R extends Rules> implements Issuer {
   private report(decision: Decision): void {
     this.events.emit('decision', { decision })
     if (!decision.allowed) return
-    for (const { policy, limit, remaining } of decision.stack ?? [decision]) {
+    for (const { policy, limit, remaining } of decision.stack) {
       const usedShare = (limit - remaining) / limit
       if (usedShare >= nearShare) this.events.emit('nearLimit', { decision, policy, usedShare })
     }
@@ -222,8 +234,9 @@ export class Limiter<R extends Rules> implements Issuer {
     this.events.emit('diagnosis', { code, help: helpPage(code), message })
   }
 
-  private updateReports(): void {
+  private update(): void {
     this.reports = this.events.has('decision') || this.events.has('nearLimit')
+    this.direct = !this.stack && !this.closed && !this.reports && !this.blocks.any
   }
 
   private nowUs(): number {

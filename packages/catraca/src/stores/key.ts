@@ -2,12 +2,15 @@ import { sha256 } from '../core/sha256.ts'
 
 /** Longer keys, in UTF-16 units, are stored as a hash. */
 const maxLength = 128
-/** Begins the stored form of a hashed key. A key that begins with it itself is hashed, so the two never meet. */
+/** Begins the stored form of a hashed key. */
 const hashMark = '\u0000'
+/** Length of that form. A key that looks just like one is hashed too, so the two never meet. */
+const hashedLength = 65
 
 /** The form in which a store keeps a partition key: the key itself, or a SHA-256 of a long one. */
 export function storedKey(key: string): string {
-  return key.length > maxLength || key.charCodeAt(0) === 0 ? hashMark + sha256(key) : key
+  const { length } = key
+  return length > maxLength || (length === hashedLength && key.charCodeAt(0) === 0) ? hashMark + sha256(key) : key
 }
 
 const codes: number[] = []

@@ -14,10 +14,13 @@ export interface StoreHooks {
  * Keys come one per policy, in the order of the policies.
  */
 export interface Ledger {
-  /** Evaluates every policy and charges all or none. With `charge` false nothing is written. */
-  apply(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision
+  /**
+   * Evaluates every policy and charges all or none. With `charge` false nothing is written. Without `nowUs` the store
+   * goes by its own clock.
+   */
+  apply(keys: readonly string[], cost: number, nowUs: number | undefined, charge: boolean): Decision
   /** The same for a limiter of one policy. */
-  applyOne(key: string, cost: number, nowUs: number, charge: boolean): Decision
+  applyOne(key: string, cost: number, nowUs: number | undefined, charge: boolean): Decision
   /** Gives back up to `units` of what a decision charged, while it still counts; says how many. */
   refund(decision: Decision, units: number, nowUs: number): number
   /** Forgets the state of a key. */

@@ -2,7 +2,7 @@ import { durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, floorDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 
 /** The options of the bucket family. */
 export const bucketParameters = {
@@ -33,6 +33,7 @@ export class Bucket implements Rule {
   readonly algorithm: string
   readonly limit: number
   readonly tickUs: number
+  readonly graceTicks: number
   readonly width = 2 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
@@ -43,7 +44,6 @@ export class Bucket implements Rule {
   private readonly capacity: number
   /** Ticks after which even a bucket in debt by a whole capacity is empty; keeps `elapsed × rate` below 2^53. */
   private readonly drainTicks: number
-  private readonly graceTicks: number
 
   constructor(algorithm: string, checked: Checked, shapes = false) {
     const limit = checked['limit'] as number
@@ -63,35 +63,23 @@ export class Bucket implements Rule {
     this.graceTicks = graceUs / exact.tickUs
   }
 
-  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
-    let origin = state[at] as number
-    let level = state[at + 1] as number
-    out.rebase = 0
-    if (origin <= now) {
-      const elapsed = now - origin
-      const drained = elapsed < this.drainTicks ? elapsed * this.rate : level
-      level = level > drained ? level - drained : 0
-      origin = now
-    } else if (origin - now > this.graceTicks) {
-      out.rebase = origin - now
-      origin = now
-    }
-    const need = cost > this.limit ? Infinity : level + cost * this.unit
-    out.origin = origin
-    if (need <= this.capacity) {
-      out.allowed = true
-      out.wait = 0
-      out.level = need
-    } else {
-      out.allowed = false
-      out.wait = need === Infinity ? Infinity : ceilDiv(need - this.capacity, this.rate) + (origin - now)
-      out.level = level
-    }
+  wait(state: Float64Array, at: number, now: number, cost: number): number {
+    if (cost > this.limit) return Infinity
+    const elapsed = now - (state[at] as number)
+    const over = this.drained(elapsed, state[at + 1] as number) + cost * this.unit - this.capacity
+    return over <= 0 ? 0 : ceilDiv(over, this.rate) + this.lead(elapsed)
   }
 
-  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
-    state[at] = out.origin
-    state[at + 1] = out.level
+  remaining(state: Float64Array, at: number, now: number): number {
+    const left = this.capacity - this.drained(now - (state[at] as number), state[at + 1] as number)
+    // The capacity is at most 2^52, where rounding never lifts a quotient of whole numbers to the next whole number.
+    return left > 0 ? Math.floor(left / this.unit) : 0
+  }
+
+  charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
+    const elapsed = now - (state[at] as number)
+    state[at + 1] = this.drained(elapsed, state[at + 1] as number) + cost * this.unit
+    state[at] = now + this.lead(elapsed)
     return state
   }
 
@@ -108,21 +96,38 @@ export class Bucket implements Rule {
     return floorDiv(give, this.unit)
   }
 
+  originAt(state: Float64Array, at: number): number {
+    return state[at] as number
+  }
+
+  levelAt(state: Float64Array, at: number): number {
+    return state[at + 1] as number
+  }
+
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + ceilDiv(state[at + 1] as number, this.rate)
   }
 
-  remaining(snapshot: Snapshot): number {
-    // The capacity is at most 2^52, where rounding never lifts a quotient of whole numbers to the next whole number.
-    return snapshot.level >= this.capacity ? 0 : Math.floor((this.capacity - snapshot.level) / this.unit)
+  resetTicks(snapshot: Snapshot): number {
+    const level = this.drained(-snapshot.lead, snapshot.level)
+    return level === 0 ? 0 : ceilDiv(level, this.rate) + this.lead(-snapshot.lead)
   }
 
-  resetTicks(snapshot: Snapshot, now: number): number {
-    return ceilDiv(snapshot.level, this.rate) + (snapshot.origin - now)
+  delayTicks(snapshot: Snapshot): number {
+    return this.shapes ? this.resetTicks(snapshot) : 0
   }
 
-  delayTicks(snapshot: Snapshot, now: number): number {
-    return this.shapes ? this.resetTicks(snapshot, now) : 0
+  /** What is left of a level after `elapsed` ticks. A stored time ahead of now has drained nothing yet. */
+  private drained(elapsed: number, level: number): number {
+    if (elapsed <= 0) return level
+    if (elapsed >= this.drainTicks) return 0
+    const gone = elapsed * this.rate
+    return level > gone ? level - gone : 0
+  }
+
+  /** Ticks by which a stored time that wins is ahead of now. */
+  private lead(elapsed: number): number {
+    return elapsed < 0 && -elapsed <= this.graceTicks ? -elapsed : 0
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 
 /** Options of {@link fixedWindow}. */
 export interface FixedWindowOptions {
@@ -31,6 +31,7 @@ class FixedWindow implements Rule {
   readonly algorithm = 'fixed-window'
   readonly limit: number
   readonly tickUs = 1
+  readonly graceTicks = graceUs
   readonly width = 2 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
@@ -45,27 +46,21 @@ class FixedWindow implements Rule {
     this.options = { limit, windowMs: windowUs / 1_000, anchor: first ? 'first' : 'clock' }
   }
 
-  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
-    let start = state[at] as number
-    let count = state[at + 1] as number
-    out.rebase = 0
-    if (now >= start + this.window || count === 0) {
-      start = this.first ? now : Math.max(start, this.startOf(now))
-      count = 0
-    }
-    if (start - now > graceUs) {
-      out.rebase = start - now
-      start = this.first ? now : this.startOf(now)
-    }
-    out.origin = start
-    out.allowed = count + cost <= this.limit
-    out.level = out.allowed ? count + cost : count
-    out.wait = out.allowed ? 0 : cost > this.limit ? Infinity : start + this.window - now
+  wait(state: Float64Array, at: number, now: number, cost: number): number {
+    const origin = state[at] as number
+    if (this.count(origin, state[at + 1] as number, now) + cost <= this.limit) return 0
+    return cost > this.limit ? Infinity : this.start(origin, state[at + 1] as number, now) + this.window - now
   }
 
-  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
-    state[at] = out.origin
-    state[at + 1] = out.level
+  remaining(state: Float64Array, at: number, now: number): number {
+    return Math.max(0, this.limit - this.count(state[at] as number, state[at + 1] as number, now))
+  }
+
+  charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
+    const origin = state[at] as number
+    const level = state[at + 1] as number
+    state[at] = this.start(origin, level, now)
+    state[at + 1] = this.count(origin, level, now) + cost
     return state
   }
 
@@ -76,24 +71,42 @@ class FixedWindow implements Rule {
     return give
   }
 
+  originAt(state: Float64Array, at: number): number {
+    return state[at] as number
+  }
+
+  levelAt(state: Float64Array, at: number): number {
+    return state[at + 1] as number
+  }
+
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + this.window
   }
 
-  remaining(snapshot: Snapshot): number {
-    return Math.max(0, this.limit - snapshot.level)
-  }
-
   resetTicks(snapshot: Snapshot, now: number): number {
-    return snapshot.level === 0 ? 0 : snapshot.origin + this.window - now
+    const { lead, level } = snapshot
+    const origin = now + lead
+    return this.count(origin, level, now) === 0 ? 0 : this.start(origin, level, now) + this.window - now
   }
 
   delayTicks(): number {
     return 0
   }
 
-  /** Exact for epoch-scale times: the quotient of whole numbers below 2^52 never rounds up to the next whole number. */
-  private startOf(now: number): number {
-    return Math.floor(now / this.window) * this.window
+  /** Units counted in the window of `now`. */
+  private count(origin: number, level: number, now: number): number {
+    return now >= origin + this.window ? 0 : level
   }
+
+  /** Start of the window in which a request at `now` is counted. */
+  private start(origin: number, level: number, now: number): number {
+    const current = now < origin + this.window && origin - now <= graceUs
+    if (current && !(this.first && level === 0)) return origin
+    return this.first ? now : startOf(now, this.window)
+  }
+}
+
+/** Exact for epoch-scale times: a quotient of whole numbers below 2^52 is never rounded up to the next whole number. */
+function startOf(now: number, window: number): number {
+  return Math.floor(now / window) * window
 }

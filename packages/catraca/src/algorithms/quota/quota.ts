@@ -1,6 +1,6 @@
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 import { type Anchor, defaultAnchors, type PeriodName, parseAnchor, periodAt } from './period.ts'
 import { type Zone, zoneOf } from './zone.ts'
 
@@ -66,6 +66,7 @@ class Quota implements Rule {
   readonly algorithm = 'quota'
   readonly limit: number
   readonly tickUs = 1
+  readonly graceTicks = graceUs
   readonly width = 2 as const
   readonly denial = 'quota' as const
   readonly holds = false as const
@@ -85,22 +86,20 @@ class Quota implements Rule {
     this.options = { limit, period, ...rest }
   }
 
-  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
-    const start = state[at] as number
-    let count = state[at + 1] as number
-    const ahead = start - now
-    out.rebase = ahead > graceUs ? ahead : 0
-    this.find(ahead > 0 && out.rebase === 0 ? start : now)
-    if (start < this.start) count = 0
-    out.origin = this.start
-    out.allowed = count + cost <= this.limit
-    out.level = out.allowed ? count + cost : count
-    out.wait = out.allowed ? 0 : cost > this.limit ? Infinity : this.end - now
+  wait(state: Float64Array, at: number, now: number, cost: number): number {
+    const origin = state[at] as number
+    if (this.count(origin, state[at + 1] as number, now) + cost <= this.limit) return 0
+    return cost > this.limit ? Infinity : this.endOf(this.time(origin, now)) - now
   }
 
-  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
-    state[at] = out.origin
-    state[at + 1] = out.level
+  remaining(state: Float64Array, at: number, now: number): number {
+    return Math.max(0, this.limit - this.count(state[at] as number, state[at + 1] as number, now))
+  }
+
+  charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
+    const origin = state[at] as number
+    state[at + 1] = this.count(origin, state[at + 1] as number, now) + cost
+    state[at] = this.startOf(this.time(origin, now))
     return state
   }
 
@@ -111,24 +110,44 @@ class Quota implements Rule {
     return give
   }
 
+  originAt(state: Float64Array, at: number): number {
+    return state[at] as number
+  }
+
+  levelAt(state: Float64Array, at: number): number {
+    return state[at + 1] as number
+  }
+
   endsAt(state: Float64Array, at: number): number {
     return this.endOf(state[at] as number)
   }
 
-  remaining(snapshot: Snapshot): number {
-    return Math.max(0, this.limit - snapshot.level)
-  }
-
-  resetTicks(snapshot: Snapshot, now: number): number {
-    return snapshot.level === 0 ? 0 : this.endOf(snapshot.origin) - now
+  resetTicks({ lead, level }: Snapshot, now: number): number {
+    const origin = now + lead
+    return this.count(origin, level, now) === 0 ? 0 : this.endOf(this.time(origin, now)) - now
   }
 
   delayTicks(): number {
     return 0
   }
 
-  private endOf(start: number): number {
-    this.find(start)
+  /** The time that counts: a stored start that is ahead of now wins within the grace. */
+  private time(origin: number, now: number): number {
+    return origin > now && origin - now <= graceUs ? origin : now
+  }
+
+  /** Units counted in the period of that time; those of a start ahead of now are kept, also of a broken clock. */
+  private count(origin: number, level: number, now: number): number {
+    return origin >= this.startOf(now) ? level : 0
+  }
+
+  private startOf(now: number): number {
+    this.find(now)
+    return this.start
+  }
+
+  private endOf(now: number): number {
+    this.find(now)
     return this.end
   }
 

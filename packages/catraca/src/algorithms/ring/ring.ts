@@ -1,4 +1,5 @@
-import { type Charge, type DenialReason, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import type { DenialReason } from '../../core/reason.ts'
+import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 
 /** Numbers before the entries of a list: index of the oldest, how many, units in use. */
 const header = 3
@@ -19,6 +20,7 @@ export abstract class Ring implements Rule {
   abstract readonly options: Readonly<Record<string, string | number>>
   readonly limit: number
   readonly tickUs = 1
+  readonly graceTicks = graceUs
   readonly width = 0 as const
   protected readonly life: number
 
@@ -27,71 +29,84 @@ export abstract class Ring implements Rule {
     this.life = lifeUs
   }
 
-  evaluate(list: Float64Array, _at: number, now: number, cost: number, out: Outcome): void {
-    const entries = count(list)
-    const newest = entries === 0 ? 0 : tickOf(list, entries - 1)
-    out.rebase = newest - now > graceUs ? newest - now : 0
-    const time = out.rebase > 0 ? now : Math.max(now, newest)
-
-    let used = list.length === 0 ? 0 : (list[2] as number)
-    let drop = 0
-    while (drop < entries && tickOf(list, drop) - out.rebase <= time - this.life) used -= unitsOf(list, drop++)
-
-    out.drop = drop
-    out.origin = time
-    out.prior = out.permit
-    out.allowed = used + cost <= this.limit
-    out.level = out.allowed ? used + cost : used
-    if (out.allowed) out.wait = 0
-    else if (cost > this.limit) out.wait = Infinity
-    else {
-      let freed = 0
-      let last = drop
-      for (; used - freed + cost > this.limit; last++) freed += unitsOf(list, last)
-      out.wait = tickOf(list, last - 1) - out.rebase + this.life - now
-    }
+  wait(list: Float64Array, _at: number, now: number, cost: number): number {
+    if (cost > this.limit) return Infinity
+    let over = this.levelAt(list, 0, now) + cost - this.limit
+    if (over <= 0) return 0
+    let last = this.expired(list, now)
+    while ((over -= unitsOf(list, last)) > 0) last++
+    return tickOf(list, last) - this.rebase(list, now) + this.life - now
   }
 
-  commit(list: Float64Array, _at: number, cost: number, charged: boolean, out: Outcome): Float64Array {
-    if (out.rebase > 0)
-      for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) - out.rebase
-    for (let dropped = 0; dropped < out.drop; dropped++) removeOldest(list)
-    return charged && cost > 0 ? append(list, out.origin, cost, out.prior) : list
+  remaining(list: Float64Array, at: number, now: number): number {
+    return Math.max(0, this.limit - this.levelAt(list, at, now))
+  }
+
+  charge(list: Float64Array, _at: number, now: number, cost: number, permit: number): Float64Array {
+    const time = this.time(list, now)
+    const rebase = this.rebase(list, now)
+    let expired = this.expired(list, now)
+    if (rebase > 0) {
+      for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) - rebase
+    }
+    while (expired-- > 0) removeOldest(list)
+    return cost > 0 ? append(list, time, cost, permit) : list
   }
 
   refund(list: Float64Array, _at: number, now: number, charge: Charge, units: number): number {
+    // Ids are unique in the process, so every permit and every logged request finds its own entry and no other.
     for (let index = count(list) - 1; index >= 0; index--) {
-      if (!this.isOwn(list, index, charge)) continue
-      if (tickOf(list, index) <= now - this.life) return 0
+      if (list[place(list, index) + 2] !== charge.prior) continue
+      if (index < this.expired(list, now)) return 0
       const give = Math.min(units, unitsOf(list, index))
       list[place(list, index) + 1] = unitsOf(list, index) - give
       list[2] = (list[2] as number) - give
-      while (count(list) > 0 && unitsOf(list, 0) === 0) removeOldest(list)
       return give
     }
     return 0
   }
 
-  endsAt(list: Float64Array): number {
+  /** Tick of the newest entry. */
+  originAt(list: Float64Array): number {
     const entries = count(list)
-    return entries === 0 ? 0 : tickOf(list, entries - 1) + this.life
+    return entries === 0 ? 0 : tickOf(list, entries - 1)
   }
 
-  remaining(snapshot: Snapshot): number {
-    return Math.max(0, this.limit - snapshot.level)
+  levelAt(list: Float64Array, _at: number, now: number): number {
+    let used = list.length === 0 ? 0 : (list[2] as number)
+    for (let index = this.expired(list, now) - 1; index >= 0; index--) used -= unitsOf(list, index)
+    return used
   }
 
-  resetTicks(snapshot: Snapshot, now: number): number {
-    return snapshot.level === 0 ? 0 : snapshot.origin + this.life - now
+  endsAt(list: Float64Array): number {
+    return count(list) === 0 ? 0 : this.originAt(list) + this.life
+  }
+
+  resetTicks({ lead, level }: Snapshot): number {
+    return level === 0 ? 0 : (lead > graceUs ? 0 : lead) + this.life
   }
 
   delayTicks(): number {
     return 0
   }
 
-  /** True for the entry that a charge made. Ids are unique, so every permit and every logged request finds its own. */
-  private isOwn(list: Float64Array, index: number, charge: Charge): boolean {
-    return list[place(list, index) + 2] === charge.prior
+  /** Ticks by which all entries have to move back because the newest is ahead of a broken clock. */
+  private rebase(list: Float64Array, now: number): number {
+    const ahead = this.originAt(list) - now
+    return ahead > graceUs ? ahead : 0
+  }
+
+  /** The time at which a request counts: never before the newest entry, unless a broken clock made that. */
+  private time(list: Float64Array, now: number): number {
+    return Math.max(now, this.originAt(list) - this.rebase(list, now))
+  }
+
+  /** How many of the oldest entries no longer count. */
+  private expired(list: Float64Array, now: number): number {
+    const gone = this.time(list, now) - this.life + this.rebase(list, now)
+    let entries = 0
+    while (entries < count(list) && tickOf(list, entries) <= gone) entries++
+    return entries
   }
 }
 
@@ -121,21 +136,21 @@ function removeOldest(list: Float64Array): void {
 }
 
 function append(list: Float64Array, tick: number, units: number, permit: number): Float64Array {
-  const entries = count(list)
-  const target = header + entries * stride < list.length ? list : grown(list, entries)
+  const target = header + count(list) * stride < list.length ? list : grown(list)
+  const entries = count(target)
   target[1] = entries + 1
   target[2] = (target[2] as number) + units
   target.set([tick, units, permit], place(target, entries))
   return target
 }
 
-function grown(list: Float64Array, entries: number): Float64Array {
-  const larger = new Float64Array(header + Math.max(2, entries * 2) * stride)
-  larger[1] = entries
+/** A list with room: without the entries that were given back, and twice as large as what is left needs. */
+function grown(list: Float64Array): Float64Array {
+  const live: number[] = []
+  for (let index = 0; index < count(list); index++) if (unitsOf(list, index) > 0) live.push(place(list, index))
+  const larger = new Float64Array(header + Math.max(2, live.length * 2) * stride)
+  larger[1] = live.length
   larger[2] = list.length === 0 ? 0 : (list[2] as number)
-  for (let index = 0; index < entries; index++) {
-    const from = place(list, index)
-    larger.set(list.subarray(from, from + stride), header + index * stride)
-  }
+  live.forEach((from, index) => larger.set(list.subarray(from, from + stride), header + index * stride))
   return larger
 }

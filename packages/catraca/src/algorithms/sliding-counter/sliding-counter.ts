@@ -2,7 +2,7 @@ import { type Duration, durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, floorDiv, maxExact } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Outcome, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 
 /** Options of {@link slidingCounter}. */
 export interface SlidingCounterOptions {
@@ -34,12 +34,12 @@ class SlidingCounter implements Rule {
   readonly algorithm = 'sliding-counter'
   readonly limit: number
   readonly tickUs: number
+  readonly graceTicks: number
   readonly width = 3 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
   private readonly window: number
-  private readonly graceTicks: number
 
   constructor(limit: number, windowUs: number) {
     this.tickUs = fit(limit, windowUs)
@@ -49,33 +49,34 @@ class SlidingCounter implements Rule {
     this.options = { limit, windowMs: windowUs / 1_000 }
   }
 
-  evaluate(state: Float64Array, at: number, now: number, cost: number, out: Outcome): void {
-    const { window, limit } = this
-    let start = state[at] as number
-    let current = state[at + 1] as number
-    let prior = state[at + 2] as number
-    out.rebase = 0
-    if (now >= start + window) {
-      prior = now < start + 2 * window ? current : 0
-      current = 0
-      start = Math.floor(now / window) * window
-    } else if (start - now > this.graceTicks) {
-      out.rebase = start - now
-      start = Math.floor(now / window) * window
-    }
+  wait(state: Float64Array, at: number, now: number, cost: number): number {
+    const { limit, window } = this
+    if (cost > limit) return Infinity
+    const origin = state[at] as number
+    const start = this.start(origin, now)
+    const current = this.current(origin, state[at + 1] as number, now)
+    const prior = this.before(origin, state[at + 1] as number, state[at + 2] as number, now)
     const share = window - Math.max(0, now - start)
     // estimate + cost − 1 < limit, multiplied by the window: both sides whole and below 2^53.
-    out.allowed = cost <= limit && prior * share < (limit - current - cost + 1) * window
-    out.origin = start
-    out.prior = prior
-    out.level = out.allowed ? current + cost : current
-    out.wait = out.allowed ? 0 : cost > limit ? Infinity : this.passesAt(start, current, prior, cost) - now
+    if (prior * share < (limit - current - cost + 1) * window) return 0
+    return this.passesAt(start, current, prior, cost) - now
   }
 
-  commit(state: Float64Array, at: number, _cost: number, _charged: boolean, out: Outcome): Float64Array {
-    state[at] = out.origin
-    state[at + 1] = out.level
-    state[at + 2] = out.prior
+  /** The greatest c with estimate + c − 1 < limit. As only the previous count is weighed, the fraction drops out. */
+  remaining(state: Float64Array, at: number, now: number): number {
+    const origin = state[at] as number
+    const level = state[at + 1] as number
+    const share = this.window - Math.max(0, now - this.start(origin, now))
+    const weighed = floorDiv(this.before(origin, level, state[at + 2] as number, now) * share, this.window)
+    return Math.max(0, this.limit - this.current(origin, level, now) - weighed)
+  }
+
+  charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
+    const origin = state[at] as number
+    const level = state[at + 1] as number
+    state[at] = this.start(origin, now)
+    state[at + 1] = this.current(origin, level, now) + cost
+    state[at + 2] = this.before(origin, level, state[at + 2] as number, now)
     return state
   }
 
@@ -86,23 +87,45 @@ class SlidingCounter implements Rule {
     return give
   }
 
+  originAt(state: Float64Array, at: number): number {
+    return state[at] as number
+  }
+
+  levelAt(state: Float64Array, at: number): number {
+    return state[at + 1] as number
+  }
+
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + ((state[at + 1] as number) > 0 ? 2 : 1) * this.window
   }
 
-  /** The greatest c with estimate + c − 1 < limit. As only the previous count is weighed, the fraction drops out. */
-  remaining(snapshot: Snapshot, now: number): number {
-    const share = this.window - Math.max(0, now - snapshot.origin)
-    return Math.max(0, this.limit - snapshot.level - floorDiv(snapshot.prior * share, this.window))
-  }
-
-  resetTicks(snapshot: Snapshot, now: number): number {
-    if (snapshot.level > 0) return snapshot.origin + 2 * this.window - now
-    return snapshot.prior > 0 ? snapshot.origin + this.window - now : 0
+  resetTicks({ lead, level, prior }: Snapshot, now: number): number {
+    const origin = now + lead
+    const ends = this.start(origin, now) + this.window - now
+    if (this.current(origin, level, now) > 0) return ends + this.window
+    return this.before(origin, level, prior, now) > 0 ? ends : 0
   }
 
   delayTicks(): number {
     return 0
+  }
+
+  /** Start of the window in which a request at `now` is counted. */
+  private start(origin: number, now: number): number {
+    const current = now < origin + this.window && origin - now <= this.graceTicks
+    // Exact: a quotient of whole numbers below 2^52 is never rounded up to the next whole number.
+    return current ? origin : Math.floor(now / this.window) * this.window
+  }
+
+  /** The count of that window. */
+  private current(origin: number, level: number, now: number): number {
+    return now < origin + this.window ? level : 0
+  }
+
+  /** The count of the window before it. */
+  private before(origin: number, level: number, prior: number, now: number): number {
+    if (now < origin + this.window) return prior
+    return now < origin + 2 * this.window ? level : 0
   }
 
   /** The first tick at which `cost` passes if nobody else asks. The estimate never rises by itself, so it is one tick. */

@@ -1,8 +1,8 @@
+import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide, peeked, type Source } from '../../core/decision.ts'
-import { Outcome, type Reason } from '../../core/rule.ts'
+import { type Reason, reasonCode } from '../../core/reason.ts'
 import { storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
-import { hashOf } from './hash.ts'
 import type { MemoryStore } from './memory-store.ts'
 import { Table } from './table.ts'
 
@@ -16,11 +16,6 @@ export class MemoryLedger implements Ledger {
   private readonly store: MemoryStore
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
-  /** One outcome per policy, used over and over. */
-  private readonly outs: readonly Outcome[]
-  private readonly out = new Outcome()
-  private readonly hashes: Int32Array
-  private readonly stored: string[]
 
   constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
     this.tables = policies.map((policy) => new Table(policy))
@@ -28,101 +23,53 @@ export class MemoryLedger implements Ledger {
     this.store = store
     this.hooks = hooks
     this.onClose = onClose
-    this.outs = policies.map(() => new Outcome())
-    this.hashes = new Int32Array(policies.length)
-    this.stored = policies.map(() => '')
   }
 
-  applyOne(key: string, cost: number, nowUs: number, charge: boolean): Decision {
-    const { only: table, out } = this
+  applyOne(key: string, cost: number, givenUs: number | undefined, charge: boolean): Decision {
+    const nowUs = givenUs ?? clockUs()
+    const { only: table } = this
     const { policy } = table
     const { rule } = policy
-    const stored = storedKey(key)
-    const hash = hashOf(stored)
-    const now = rule.tickUs === 1 ? nowUs : Math.floor(nowUs / rule.tickUs)
-    const shard = table.shardOf(hash)
-    const slot = shard.find(hash, stored)
-    const state = table.stateOf(shard, slot)
-    out.permit = ++lastPermit
-    rule.evaluate(state, slot < 0 ? 0 : slot * rule.width, now, cost, out)
-    const { allowed, wait } = out
-    if (!charge) {
-      // The figures of a peek are those before the charge.
-      rule.evaluate(state, slot < 0 ? 0 : slot * rule.width, now, 0, out)
-    } else if (allowed || out.rebase > 0) {
-      if (slot >= 0 && rule.width !== 0) rule.commit(shard.slab, slot * rule.width, cost, allowed, out)
-      else this.write(table, hash, stored, cost, allowed, nowUs, out)
-      if (out.rebase > 0) this.hooks.rebased((out.rebase * rule.tickUs) / 1_000)
+    const { width, tickUs } = rule
+    const slot = table.find(storedKey(key))
+    // The common case, a known key of a rule of fixed width, is written out: one look-up, two steps, one object.
+    if (slot >= 0 && width !== 0 && charge) {
+      const { slab } = table.shard
+      const at = slot * width
+      const now = tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
+      if ((slab[at] as number) - now <= rule.graceTicks) {
+        const wait = rule.wait(slab, at, now, cost)
+        if (wait === 0) rule.charge(slab, at, now, cost, 0)
+        const reason = wait === 0 ? 0 : reasonCode(wait === Infinity ? 'impossible' : rule.denial)
+        const waitUs = wait === 0 ? 0 : (now + wait) * tickUs - nowUs
+        const prior = width === 3 ? (slab[at + 2] as number) : 0
+        const left = rule.remaining(slab, at, now)
+        const lead = (slab[at] as number) - now
+        return new Decision(policy, key, reason, nowUs, cost, left, lead, slab[at + 1] as number, prior, waitUs)
+      }
     }
-    return new Decision(
-      policy,
-      key,
-      allowed ? 'ok' : wait === Infinity ? 'impossible' : rule.denial,
-      nowUs,
-      cost,
-      out.origin - now,
-      out.level,
-      out.prior,
-      allowed ? 0 : (now + wait) * rule.tickUs - nowUs,
-      charge ? 0 : peeked,
-      undefined,
-    )
+    const [decision] = this.applyAll([key], cost, nowUs, charge)
+    return decision as Decision
   }
 
-  apply(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision {
-    const { tables, outs, hashes, stored } = this
-    let passes = true
-    for (let index = 0; index < tables.length; index++) {
-      const key = storedKey(keys[index] as string)
-      stored[index] = key
-      hashes[index] = hashOf(key)
-      if (!this.evaluate(index, cost, nowUs)) passes = false
-    }
-    const stack: Decision[] = []
-    for (let index = 0; index < tables.length; index++) {
-      const table = tables[index] as Table
-      const out = outs[index] as Outcome
-      const { rule } = table.policy
-      const { allowed, wait } = out
-      const reason: Reason = allowed ? 'ok' : wait === Infinity ? 'impossible' : rule.denial
-      const now = Math.floor(nowUs / rule.tickUs)
-      // What one policy would have taken is not taken when another refuses: show its state uncharged.
-      if (allowed && !(passes && charge)) this.evaluate(index, 0, nowUs)
-      else if (charge && (allowed || out.rebase > 0)) {
-        this.write(table, hashes[index] as number, stored[index] as string, cost, allowed, nowUs, out)
-        if (out.rebase > 0) this.hooks.rebased((out.rebase * rule.tickUs) / 1_000)
-      }
-      const { origin, level, prior } = out
-      const waitUs = allowed ? 0 : (now + wait) * rule.tickUs - nowUs
-      const key = keys[index] as string
-      const state = charge ? 0 : peeked
-      stack.push(
-        new Decision(table.policy, key, reason, nowUs, cost, origin - now, level, prior, waitUs, state, undefined),
-      )
-    }
-    return decide(stack, charge ? 0 : peeked)
+  apply(keys: readonly string[], cost: number, givenUs: number | undefined, charge: boolean): Decision {
+    return decide(this.applyAll(keys, cost, givenUs ?? clockUs(), charge), charge ? 0 : peeked)
   }
 
   refund(decision: Decision, units: number, nowUs: number): number {
     const table = this.tables.find(({ policy }) => policy === decision.source)
     if (table === undefined) return 0
-    const { rule } = table.policy
-    const key = storedKey(decision.key)
-    const hash = hashOf(key)
-    const shard = table.shardOf(hash)
-    const slot = shard.find(hash, key)
+    const slot = table.find(storedKey(decision.key))
     if (slot < 0) return 0
+    const { rule } = table.policy
     const now = Math.floor(nowUs / rule.tickUs)
-    return rule.refund(table.stateOf(shard, slot), slot * rule.width, now, decision, units)
+    return rule.refund(table.stateOf(table.shard, slot), slot * rule.width, now, decision, units)
   }
 
   reset(policy: number, key: string): void {
     const table = this.tables[policy] as Table
-    const stored = storedKey(key)
-    const hash = hashOf(stored)
-    const shard = table.shardOf(hash)
-    const slot = shard.find(hash, stored)
-    if (slot >= 0) this.store.drop(table, shard, slot)
+    const slot = table.find(storedKey(key))
+    if (slot >= 0) this.store.drop(table, table.shard, slot)
   }
 
   given(nowUs: number): void {
@@ -133,43 +80,70 @@ export class MemoryLedger implements Ledger {
     this.onClose()
   }
 
-  private evaluate(index: number, cost: number, nowUs: number): boolean {
-    const table = this.tables[index] as Table
-    const out = this.outs[index] as Outcome
-    const { rule } = table.policy
-    const hash = this.hashes[index] as number
-    const shard = table.shardOf(hash)
-    const slot = shard.find(hash, this.stored[index] as string)
-    out.permit = ++lastPermit
-    rule.evaluate(
-      table.stateOf(shard, slot),
-      slot < 0 ? 0 : slot * rule.width,
-      Math.floor(nowUs / rule.tickUs),
-      cost,
-      out,
-    )
-    return out.allowed
+  /** One decision per policy. All waits are known before anything is written. */
+  private applyAll(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision[] {
+    const stored = keys.map(storedKey)
+    const waits = this.tables.map((table, index) => {
+      const { rule } = table.policy
+      const slot = table.find(stored[index] as string)
+      return rule.wait(
+        table.stateOf(table.shard, slot),
+        Math.max(0, slot * rule.width),
+        Math.floor(nowUs / rule.tickUs),
+        cost,
+      )
+    })
+    const passes = charge && waits.every((wait) => wait === 0)
+    return this.tables.map((table, index) => {
+      const wait = waits[index] as number
+      const permit = ++lastPermit
+      if (charge) this.write(table, stored[index] as string, passes ? cost : 0, nowUs, permit)
+      return this.decision(table, keys[index] as string, stored[index] as string, wait, cost, nowUs, permit, charge)
+    })
   }
 
-  /** Commits an outcome, adding the key where it is new. Adding may move shards and slots, so it looks again. */
-  private write(
-    table: Table,
-    hash: number,
-    key: string,
-    cost: number,
-    charged: boolean,
-    nowUs: number,
-    out: Outcome,
-  ): void {
-    let shard = table.shardOf(hash)
-    let slot = shard.find(hash, key)
-    if (slot < 0) {
-      this.store.add(table, hash, key, nowUs)
-      shard = table.shardOf(hash)
-      slot = shard.find(hash, key)
-    }
+  /** Charges, adding the key where it is new; at cost 0 only a state of a broken clock is written back. */
+  private write(table: Table, key: string, cost: number, nowUs: number, permit: number): void {
     const { rule } = table.policy
-    const state = rule.commit(table.stateOf(shard, slot), slot * rule.width, cost, charged, out)
+    const now = Math.floor(nowUs / rule.tickUs)
+    let slot = table.find(key)
+    const ahead = slot < 0 ? 0 : rule.originAt(table.stateOf(table.shard, slot), slot * rule.width) - now
+    const rebase = ahead > rule.graceTicks
+    if (cost === 0 && !rebase) return
+    if (slot < 0) slot = this.store.add(table, key, nowUs)
+    const { shard } = table
+    const state = rule.charge(table.stateOf(shard, slot), slot * rule.width, now, cost, permit)
     if (rule.width === 0) shard.lists[slot] = state
+    if (rebase) this.hooks.rebased((ahead * rule.tickUs) / 1_000)
+  }
+
+  private decision(
+    table: Table,
+    key: string,
+    stored: string,
+    wait: number,
+    cost: number,
+    nowUs: number,
+    permit: number,
+    charge: boolean,
+  ): Decision {
+    const { rule } = table.policy
+    const now = Math.floor(nowUs / rule.tickUs)
+    const slot = table.find(stored)
+    const state = table.stateOf(table.shard, slot)
+    const at = Math.max(0, slot * rule.width)
+    const reason: Reason = wait === 0 ? 'ok' : wait === Infinity ? 'impossible' : rule.denial
+    return new Decision(
+      table.policy,
+      key,
+      reasonCode(reason) | (charge ? 0 : peeked),
+      nowUs,
+      cost,
+      rule.remaining(state, at, now),
+      rule.originAt(state, at) - now,
+      rule.levelAt(state, at, now),
+      rule.width === 3 ? (state[at + 2] as number) : permit,
+      wait === 0 ? 0 : (now + wait) * rule.tickUs - nowUs,
+    )
   }
 }

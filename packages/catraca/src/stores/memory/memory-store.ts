@@ -3,7 +3,6 @@ import type { Source } from '../../core/decision.ts'
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import { type Random, seededRandom } from '../../core/random.ts'
-import { Outcome } from '../../core/rule.ts'
 import type { Store, StoreHooks } from '../store.ts'
 import { MemoryLedger } from './memory-ledger.ts'
 import type { Shard } from './shard.ts'
@@ -62,7 +61,6 @@ export class MemoryStore implements Store {
   private givenUs: number | undefined
   private cancelSweep: (() => void) | undefined
   private closed = false
-  private readonly out = new Outcome()
 
   /** @internal Use {@link memoryStore}. */
   constructor(maxKeys: number, random: Random) {
@@ -103,16 +101,16 @@ export class MemoryStore implements Store {
     this.givenUs = nowUs
   }
 
-  /** @internal Makes room for a key and adds it. */
-  add(table: Table, hash: number, key: string, nowUs: number): void {
+  /** @internal Makes room for the key just looked for and adds it; returns its slot in `table.shard`. */
+  add(table: Table, key: string, nowUs: number): number {
     if (this.keys >= this.maxKeys) this.evict(nowUs)
-    const shard = table.shardOf(hash)
     // Two looked at for one that comes: what has ended leaves at least as fast as new keys arrive.
     const before = table.size
-    table.sweepOne(shard, 2, nowUs)
-    table.add(hash, key)
+    table.sweepOne(table.shard, 2, nowUs)
+    const slot = table.add(key)
     this.keys += table.size - before
     this.cancelSweep ??= later(sweepEveryMs, this.sweep)
+    return slot
   }
 
   /** @internal Forgets one key. */
@@ -167,13 +165,13 @@ export class MemoryStore implements Store {
         if (shard === undefined) return undefined
         const slot = Math.floor(this.random() * shard.size)
         const { rule } = table.policy
-        const { out } = this
         const now = Math.floor(nowUs / rule.tickUs)
         const state = table.stateOf(shard, slot)
-        rule.evaluate(state, slot * rule.width, now, 0, out)
-        if (rule.holds && out.level > 0) return undefined
-        const remaining = rule.remaining(out, now)
-        const ends = rule.endsAt(state, slot * rule.width)
+        const at = slot * rule.width
+        const level = rule.levelAt(state, at, now)
+        if (rule.holds && level > 0) return undefined
+        const remaining = rule.remaining(state, at, now)
+        const ends = rule.endsAt(state, at)
         const score =
           ends <= now ? 0 : remaining > 0 ? 1 - remaining / (rule.limit + 1) : 1 + (ends - now) * rule.tickUs
         return { table, shard, slot, score, hooks }

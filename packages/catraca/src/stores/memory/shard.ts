@@ -1,5 +1,3 @@
-import { flatCopy } from '../key.ts'
-
 const firstCapacity = 16
 /** The index grows when more than 3 of 4 places are taken. */
 const maxLoad = 0.75
@@ -22,6 +20,7 @@ export class Shard {
   /** Pairs (hash, slot + 1); slot 0 + 1 = 0 marks a free place. */
   private index: Int32Array = new Int32Array(firstCapacity * 2)
   private mask: number = firstCapacity - 1
+  private entries = 0
   private readonly width: number
 
   constructor(width: number) {
@@ -29,7 +28,7 @@ export class Shard {
     this.slab = new Float64Array(firstCapacity * width)
   }
 
-  /** Slot of a key, or −1. */
+  /** Slot of a key that was entered, or −1. */
   find(hash: number, key: string): number {
     const { index, mask, keys } = this
     for (let place = (hash >>> 6) & mask; ; place = (place + 1) & mask) {
@@ -39,11 +38,10 @@ export class Shard {
     }
   }
 
-  /** Adds a key that is not there, with the state of a key never seen; returns its slot. */
-  add(hash: number, key: string): number {
-    if (this.size >= (this.mask + 1) * maxLoad) this.resize((this.mask + 1) * 2)
+  /** Takes the next slot for a key, with the state of a key never seen; the caller makes it findable. */
+  add(key: string): number {
     const slot = this.size++
-    this.keys.push(flatCopy(key))
+    this.keys.push(key)
     if (this.width === 0) this.lists.push(empty)
     else {
       const end = this.size * this.width
@@ -51,45 +49,42 @@ export class Shard {
         this.slab = copy(this.slab, (Math.ceil(this.size * 1.25) + firstCapacity) * this.width)
       this.slab.fill(0, end - this.width, end)
     }
-    this.enter(hash, slot)
     return slot
   }
 
-  /** Forgets the key in a slot; the last slot moves there. */
-  drop(slot: number, hashOf: (key: string) => number): void {
+  /** Empties a slot; the last one moves there. The caller has renamed them. */
+  drop(slot: number): void {
     const last = --this.size
-    this.leave(hashOf(this.keyAt(slot)), slot)
-    if (slot !== last) {
-      const key = this.keyAt(last)
-      this.index[this.placeOf(hashOf(key), last) * 2 + 1] = slot + 1
-      this.keys[slot] = key
-      if (this.width === 0) this.lists[slot] = this.lists[last] as Float64Array
-      else this.slab.copyWithin(slot * this.width, last * this.width, (last + 1) * this.width)
-    }
+    this.keys[slot] = this.keys[last] as string
     this.keys.pop()
-    this.lists.pop()
-    if (this.mask + 1 > firstCapacity && this.size < (this.mask + 1) / 8) this.resize((this.mask + 1) / 2)
+    if (this.width === 0) {
+      this.lists[slot] = this.lists[last] as Float64Array
+      this.lists.pop()
+      return
+    }
+    this.slab.copyWithin(slot * this.width, last * this.width, (last + 1) * this.width)
+    if (this.slab.length > 4 * (this.size + firstCapacity) * this.width) {
+      this.slab = copy(this.slab, 2 * (this.size + firstCapacity) * this.width)
+    }
   }
 
   keyAt(slot: number): string {
     return this.keys[slot] as string
   }
 
-  private placeOf(hash: number, slot: number): number {
-    let place = (hash >>> 6) & this.mask
-    while (this.index[place * 2 + 1] !== slot + 1) place = (place + 1) & this.mask
-    return place
+  /** Makes a slot findable by the hash of its key. */
+  enter(hash: number, slot: number): void {
+    if (++this.entries > (this.mask + 1) * maxLoad) this.resize((this.mask + 1) * 2)
+    this.put(hash, slot)
   }
 
-  private enter(hash: number, slot: number): void {
-    let place = (hash >>> 6) & this.mask
-    while (this.index[place * 2 + 1] !== 0) place = (place + 1) & this.mask
-    this.index[place * 2] = hash
-    this.index[place * 2 + 1] = slot + 1
+  /** Notes that a key has moved to another slot. */
+  rename(hash: number, from: number, to: number): void {
+    this.index[this.placeOf(hash, from) * 2 + 1] = to + 1
   }
 
   /** Frees the place of a slot and pulls later entries of the same run back, so that no search ends too early. */
-  private leave(hash: number, slot: number): void {
+  leave(hash: number, slot: number): void {
     const { index, mask } = this
     let hole = this.placeOf(hash, slot)
     for (let place = (hole + 1) & mask; index[place * 2 + 1] !== 0; place = (place + 1) & mask) {
@@ -101,6 +96,20 @@ export class Shard {
     }
     index[hole * 2] = 0
     index[hole * 2 + 1] = 0
+    if (--this.entries < (mask + 1) / 8 && mask + 1 > firstCapacity) this.resize((mask + 1) / 2)
+  }
+
+  private placeOf(hash: number, slot: number): number {
+    let place = (hash >>> 6) & this.mask
+    while (this.index[place * 2 + 1] !== slot + 1) place = (place + 1) & this.mask
+    return place
+  }
+
+  private put(hash: number, slot: number): void {
+    let place = (hash >>> 6) & this.mask
+    while (this.index[place * 2 + 1] !== 0) place = (place + 1) & this.mask
+    this.index[place * 2] = hash
+    this.index[place * 2 + 1] = slot + 1
   }
 
   private resize(capacity: number): void {
@@ -109,9 +118,8 @@ export class Shard {
     this.mask = capacity - 1
     for (let place = 0; place < old.length; place += 2) {
       const slot = (old[place + 1] as number) - 1
-      if (slot >= 0) this.enter(old[place] as number, slot)
+      if (slot >= 0) this.put(old[place] as number, slot)
     }
-    if (this.slab.length > capacity * this.width * 2) this.slab = copy(this.slab, capacity * this.width)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Source } from '../../core/decision.ts'
+import { flatCopy } from '../key.ts'
 import { hashOf } from './hash.ts'
 import { empty, Shard } from './shard.ts'
 
@@ -8,31 +9,67 @@ const manyShards = 64
 /** A key stays this long after its state has ended: one that comes again and again is not forgotten and added each time. */
 const lingerUs = 5_000_000
 
-/** All keys of one policy. */
+/**
+ * All keys of one policy.
+ *
+ * A small table finds slots by a `Map`, which knows the hash of a text it has met before; a large one by its own index
+ * of numbers, which meets fewer cold cache lines. Both lead to dense slots in shards.
+ */
 export class Table {
   readonly policy: Source
   size = 0
+  /** The shard of the key last looked for. */
+  shard: Shard
+  private hash = 0
   private shards: Shard[]
+  /** Slots of the only shard by key; undefined once there are many shards. */
+  private small: Map<string, number> | undefined = new Map()
   private sweepShard = 0
 
   constructor(policy: Source) {
     this.policy = policy
-    this.shards = [new Shard(policy.rule.width)]
+    this.shard = new Shard(policy.rule.width)
+    this.shards = [this.shard]
   }
 
-  shardOf(hash: number): Shard {
-    return this.shards[hash & (this.shards.length - 1)] as Shard
+  /** Slot of a key in {@link Table.shard}, or −1. */
+  find(key: string): number {
+    const { small } = this
+    if (small !== undefined) {
+      const slot = small.get(key)
+      return slot === undefined ? -1 : slot
+    }
+    const hash = hashOf(key)
+    this.hash = hash
+    const shard = this.shards[hash & (manyShards - 1)] as Shard
+    this.shard = shard
+    return shard.find(hash, key)
   }
 
-  /** Adds a key that is not there; its shard may be another one afterwards. */
-  add(hash: number, key: string): void {
-    if (this.size === oneShardKeys && this.shards.length === 1) this.split()
+  /** Adds the key that was just looked for and not found; returns its slot in {@link Table.shard}. */
+  add(key: string): number {
+    if (this.small !== undefined && this.size === oneShardKeys) this.split(key)
+    const own = flatCopy(key)
+    const slot = this.shard.add(own)
+    if (this.small !== undefined) this.small.set(own, slot)
+    else this.shard.enter(this.hash, slot)
     this.size++
-    this.shardOf(hash).add(hash, key)
+    return slot
   }
 
+  /** Forgets the key in a slot; the last slot of the shard moves there. */
   drop(shard: Shard, slot: number): void {
-    shard.drop(slot, hashOf)
+    const key = shard.keyAt(slot)
+    const last = shard.size - 1
+    const moved = shard.keyAt(last)
+    if (this.small !== undefined) {
+      this.small.set(moved, slot)
+      this.small.delete(key)
+    } else {
+      shard.leave(hashOf(key), slot)
+      if (slot !== last) shard.rename(hashOf(moved), last, slot)
+    }
+    shard.drop(slot)
     this.size--
   }
 
@@ -77,18 +114,21 @@ export class Table {
     return looked
   }
 
-  private split(): void {
+  /** Spreads the only shard over many; `key` is the one about to be added. */
+  private split(key: string): void {
     const [old] = this.shards as [Shard]
     const { width } = this.policy.rule
+    this.small = undefined
     this.shards = Array.from({ length: manyShards }, () => new Shard(width))
     for (let slot = 0; slot < old.size; slot++) {
-      const key = old.keyAt(slot)
-      const hash = hashOf(key)
-      const shard = this.shardOf(hash)
-      const to = shard.add(hash, key)
+      this.find(old.keyAt(slot))
+      const { shard } = this
+      const to = shard.add(old.keyAt(slot))
+      shard.enter(this.hash, to)
       if (width === 0) shard.lists[to] = old.lists[slot] as Float64Array
       else shard.slab.set(old.slab.subarray(slot * width, (slot + 1) * width), to * width)
     }
+    this.find(key)
   }
 }
 

@@ -1,0 +1,186 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+
+/** Time as the library sees it after a fresh import: both clocks in milliseconds, and how often the fine one was read. */
+interface Time {
+  wall: number
+  fine: number
+  reads: number
+  /** Added to the fine clock at each read. */
+  perRead: number
+}
+
+const realNow = Date.now
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Stubs both clocks. A bound function prints as native code, so that it passes for the clock of the platform. */
+function stubTime(): Time {
+  const time: Time = { wall: 1_800_000_000_000, fine: 5_000, reads: 0, perRead: 0 }
+  vi.resetModules()
+  vi.stubGlobal('performance', {
+    now: () => {
+      time.reads++
+      time.fine += time.perRead
+      return time.fine
+    },
+  })
+  Date.now = (() => time.wall).bind(undefined)
+  return time
+}
+
+function pass(time: Time, ms: number): void {
+  time.wall += ms
+  time.fine += ms
+}
+
+afterEach(() => {
+  Date.now = realNow
+  vi.unstubAllGlobals()
+  vi.resetModules()
+})
+
+describe('the clock', () => {
+  test('shows whole microseconds of the wall clock at which it was anchored, moved on by the monotonic clock', async () => {
+    const time = stubTime()
+    const { nowUs } = await import('../../src/core/clock.ts')
+    expect(nowUs()).toBe(1_800_000_000_000_000)
+    await turn()
+    time.fine += 0.0019
+    expect(nowUs()).toBe(1_800_000_000_000_001)
+    await turn()
+    pass(time, 250)
+    expect(nowUs()).toBe(1_800_000_000_250_001)
+  })
+
+  test('does not go back when the wall clock is set back by up to a second', async () => {
+    const time = stubTime()
+    const { nowUs } = await import('../../src/core/clock.ts')
+    let last = nowUs()
+    for (let step = 0; step < 50; step++) {
+      await turn()
+      time.fine += 3
+      time.wall += step % 2 === 0 ? -400 : 406
+      const now = nowUs()
+      expect(now).toBe(last + 3_000)
+      last = now
+    }
+  })
+
+  test('follows the wall clock when the two drift apart by more than a second, and reports the step once', async () => {
+    const time = stubTime()
+    const { nowUs, onClockStep } = await import('../../src/core/clock.ts')
+    const steps: number[] = []
+    const stop = onClockStep((ms) => steps.push(ms))
+    nowUs()
+    await turn()
+    pass(time, 1_000)
+    time.wall += 3_600_000
+    expect(nowUs()).toBe((1_800_000_000_000 + 1_000 + 3_600_000) * 1_000)
+    await turn()
+    pass(time, 1_000)
+    nowUs()
+    expect(steps).toEqual([3_600_000])
+    stop()
+    await turn()
+    pass(time, 1_000)
+    time.wall -= 7_200_000
+    nowUs()
+    expect(steps).toEqual([3_600_000])
+  })
+})
+
+describe('decisions', () => {
+  test('do not go back when Date steps back a little', async () => {
+    const time = stubTime()
+    const { createLimiter, tokenBucket } = await import('catraca')
+    const limiter = createLimiter(tokenBucket({ limit: 1, window: '1s', burst: 1 }))
+    expect(limiter.take('k').allowed).toBe(true)
+    await turn()
+    pass(time, 600)
+    time.wall -= 700
+    expect(limiter.take('k').retryAfterMs).toBe(400)
+    await turn()
+    pass(time, 400)
+    time.wall -= 200
+    expect(limiter.take('k').allowed).toBe(true)
+  })
+
+  test('a step of the clock is an event of every limiter that listens, with its source', async () => {
+    const time = stubTime()
+    const { createLimiter, tokenBucket } = await import('catraca')
+    const seen: unknown[] = []
+    const on = { 'clock.step': (event: unknown) => seen.push(event) }
+    const limiter = createLimiter(tokenBucket({ limit: 1, window: '1s' }), { on })
+    const closed = createLimiter(tokenBucket({ limit: 1, window: '1s' }), { on })
+    closed.close()
+    limiter.take('k')
+    await turn()
+    pass(time, 500)
+    time.wall += 10_000
+    expect(limiter.take('k').allowed).toBe(true)
+    expect(seen).toEqual([{ stepMs: 10_000, source: 'clock' }])
+  })
+})
+
+describe('one reading for several decisions', () => {
+  test('in a busy turn serves at most 16 of them', async () => {
+    const time = stubTime()
+    const { nowUs } = await import('../../src/core/clock.ts')
+    time.perRead = 0.001
+    for (let turns = 0; turns < 5; turns++) {
+      const uses = new Map<number, number>()
+      for (let calls = 0; calls < 1_000; calls++) {
+        const now = nowUs()
+        uses.set(now, (uses.get(now) ?? 0) + 1)
+      }
+      expect(Math.max(...uses.values())).toBe(16)
+      expect(uses.size).toBeGreaterThanOrEqual(Math.ceil(1_000 / 16))
+      await turn()
+    }
+  })
+
+  test('is never used in a later turn, busy or not', async () => {
+    const time = stubTime()
+    const { nowUs } = await import('../../src/core/clock.ts')
+    for (let turns = 0; turns < 60; turns++) {
+      pass(time, 5)
+      const calls = turns % 3 === 0 ? 1 : 5 + turns
+      const expected = 1_800_000_000_000_000 + (turns + 1) * 5_000
+      for (let call = 0; call < calls; call++) expect(nowUs()).toBe(expected)
+      await turn()
+    }
+  })
+
+  test('is not shared when decisions come one per turn or far apart', async () => {
+    const time = stubTime()
+    const { nowUs } = await import('../../src/core/clock.ts')
+    nowUs()
+    for (let calls = 0; calls < 20; calls++) {
+      await turn()
+      pass(time, 1)
+      const before = time.reads
+      nowUs()
+      expect(time.reads).toBe(before + 1)
+    }
+    for (let calls = 0; calls < 20; calls++) {
+      pass(time, 1)
+      const before = time.reads
+      nowUs()
+      expect(time.reads).toBe(before + 1)
+    }
+  })
+
+  test('is one for all policies of a stack', async () => {
+    const time = stubTime()
+    const { createLimiter, fixedWindow } = await import('catraca')
+    const rule = fixedWindow({ limit: 5, window: '1h', anchor: 'first' })
+    const limiter = createLimiter({ a: rule, b: rule, c: rule })
+    time.perRead = 1
+    for (let calls = 0; calls < 4; calls++) {
+      const before = time.reads
+      const { policies } = limiter.take({ a: `${calls}`, b: `${calls}`, c: `${calls}` })
+      expect(policies.map(({ resetAfterMs }) => resetAfterMs)).toEqual([3_600_000, 3_600_000, 3_600_000])
+      expect(time.reads - before).toBeLessThanOrEqual(1)
+      await turn()
+    }
+  })
+})

@@ -1,0 +1,162 @@
+import type { Decision } from 'catraca'
+import fc from 'fast-check'
+import { Engine, us } from './engine.ts'
+import type { Specimen } from './subjects.ts'
+
+/** Where the next request falls, seen from the last decision. */
+export type Move = 'same' | 'retry' | 'reset' | 'edge' | 'short' | 'long'
+/** What it costs, seen from the last decision. */
+export type Cost = 'one' | 'two' | 'share' | 'rest' | 'more than the rest' | 'all' | 'more than all'
+
+export interface Step {
+  readonly move: Move
+  /** −1, 0 or 1: that many µs off the instant meant. */
+  readonly off: number
+  /** Thousandths. */
+  readonly pause: number
+  readonly cost: Cost
+  readonly share: number
+  /** By how much the clock is set at this step. */
+  readonly jumpUs: number
+}
+
+export interface History {
+  /** Where in the range of the specimen it starts, as a fraction. */
+  readonly start: number
+  readonly steps: readonly Step[]
+}
+
+/** A request at an instant, in µs. */
+export interface Arrival {
+  readonly at: number
+  readonly cost: number
+}
+
+const second = 1_000_000
+const sizes = [
+  1,
+  1_000,
+  second,
+  30 * second,
+  60 * second - 1,
+  60 * second,
+  60 * second + 1,
+  61 * second,
+  3_600 * second,
+]
+/** A clock that is set now and then, at the edge of what is forgiven and far beyond. */
+const jumps = fc.oneof(
+  { arbitrary: fc.constant(0), weight: 12 },
+  { arbitrary: fc.constantFrom(...sizes, ...sizes.map((size) => -size)), weight: 2 },
+  { arbitrary: fc.integer({ min: -40 * 86_400, max: 40 * 86_400 }).map((seconds) => seconds * second), weight: 1 },
+)
+
+const step = (jumpUs: fc.Arbitrary<number>): fc.Arbitrary<Step> =>
+  fc.record({
+    move: fc.constantFrom(
+      'same',
+      'same',
+      'same',
+      'same',
+      'retry',
+      'retry',
+      'retry',
+      'reset',
+      'edge',
+      'edge',
+      'short',
+      'short',
+      'long',
+    ),
+    off: fc.constantFrom(0, 0, -1, 1),
+    pause: fc.integer({ min: 0, max: 1_000 }),
+    cost: fc.constantFrom(
+      'one',
+      'one',
+      'one',
+      'two',
+      'share',
+      'rest',
+      'rest',
+      'more than the rest',
+      'all',
+      'more than all',
+    ),
+    share: fc.integer({ min: 1, max: 1_000 }),
+    jumpUs,
+  })
+
+export const histories = (maxLength: number, clock: 'steady' | 'set' = 'steady'): fc.Arbitrary<History> =>
+  fc.record({
+    start: fc.double({ min: 0, max: 1, noNaN: true }),
+    steps: fc.array(step(clock === 'set' ? jumps : fc.constant(0)), { minLength: 1, maxLength, size: 'max' }),
+  })
+
+export const startOf = ({ from, to }: Specimen, { start }: History): number => Math.floor(from + (to - from) * start)
+
+/** Up to here, in 2041, milliseconds with a fraction name every µs exactly. */
+export const lastUs = 2 ** 51
+
+/** The instant a step means, never before `now` unless the clock is set. */
+export function instantOf(specimen: Specimen, step: Step, now: number, last: Decision | undefined): number {
+  const instant = Math.max(now, meant(specimen, step, now, last) + step.off) + step.jumpUs
+  return instant < lastUs ? instant : now
+}
+
+function meant(specimen: Specimen, { move, pause }: Step, now: number, last: Decision | undefined): number {
+  switch (move) {
+    case 'same':
+      return now
+    case 'retry':
+      return last !== undefined && Number.isFinite(last.retryAfterMs) ? now + us(last.retryAfterMs) : now
+    case 'reset':
+      return now + (last === undefined ? 0 : us(last.resetAfterMs))
+    case 'edge':
+      return specimen.edgeAfter(now)
+    case 'short':
+      return now + Math.floor((specimen.spanUs * pause) / 10_000)
+    case 'long':
+      return now + Math.floor((specimen.spanUs * pause) / 400)
+  }
+}
+
+export function costOf({ capacity }: Specimen, { cost, share }: Step, last: Decision | undefined): number {
+  const rest = last?.remaining ?? capacity
+  switch (cost) {
+    case 'one':
+      return 1
+    case 'two':
+      return 2
+    case 'share':
+      return Math.max(1, Math.floor((capacity * share) / 1_000))
+    case 'rest':
+      return Math.max(1, rest)
+    case 'more than the rest':
+      return rest + 1
+    case 'all':
+      return capacity
+    case 'more than all':
+      return capacity + 1
+  }
+}
+
+/** Plays a history: `ask` answers each request, and the next one is meant in view of the answer. */
+export function play(specimen: Specimen, history: History, ask: (at: number, cost: number) => Decision): void {
+  let now = startOf(specimen, history)
+  let last: Decision | undefined
+  for (const step of history.steps) {
+    now = instantOf(specimen, step, now, last)
+    last = ask(now, costOf(specimen, step, last))
+  }
+}
+
+/** The requests of a history as one limiter makes them fall. */
+export function arrivalsOf(specimen: Specimen, history: History): Arrival[] {
+  const engine = new Engine(specimen.rule)
+  const arrivals: Arrival[] = []
+  play(specimen, history, (at, cost) => {
+    arrivals.push({ at, cost })
+    return engine.take(at, cost)
+  })
+  return arrivals
+}

@@ -1,0 +1,40 @@
+import { STATUS_CODES } from 'node:http'
+import type { EdgeRequest, EdgeResponse } from './messages.ts'
+import { spareUnreadBody } from './unread-body.ts'
+
+/** What a problem answer says beyond its status and detail. */
+export interface ProblemMembers {
+  readonly type: string
+  readonly title: string
+  readonly [member: string]: unknown
+}
+
+/**
+ * Answers with a problem document (`application/problem+json`, RFC 9457) that no cache keeps, without reading the body.
+ *
+ * @param detail What happened and what to do, for a person. @param fields Further header fields, names and values in turn.
+ */
+export function answerProblem(
+  request: EdgeRequest,
+  response: EdgeResponse,
+  status: number,
+  detail: string,
+  members?: ProblemMembers,
+  fields: readonly string[] = [],
+): void {
+  const { type, title, ...more } = members ?? { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error' }
+  const body = Buffer.from(JSON.stringify({ type, title, status, detail, ...more }))
+  spareUnreadBody(request, response)
+  response.writeHead(status, [
+    ...response.limitFields,
+    ...fields,
+    'Cache-Control',
+    'no-store',
+    'Content-Type',
+    'application/problem+json',
+    'Content-Length',
+    String(body.length),
+  ])
+  response.end(body)
+  request.resume()
+}

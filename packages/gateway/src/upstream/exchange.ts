@@ -1,0 +1,128 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import type { EdgeRequest, EdgeResponse, Listener } from '../edge/messages.ts'
+import { spareUnreadBody } from '../edge/unread-body.ts'
+import { type RawHeaders, reasonPhrase, responseHeaders } from './response-headers.ts'
+
+/** What an exchange tells the proxy that began it. */
+export interface ExchangeOwner {
+  /** True while the gateway stops: connections then end with their answer. */
+  readonly closing: boolean
+  /** The upstream gave no answer that can be passed on; nothing was sent to the caller yet. */
+  failed(request: EdgeRequest, response: EdgeResponse, error: Error): void
+  /** The upstream stopped in the middle of its answer. */
+  brokeOff(error: Error): void
+  ended(): void
+}
+
+class CallerLeft extends Error {}
+class UnknownCoding extends Error {
+  readonly code = 'HPE_UNKNOWN_TRANSFER_CODING'
+}
+
+/**
+ * One request on its way through: passes the upstream's answer to the caller as it comes. A caller who reads slowly
+ * stops the upstream from sending, one who leaves ends the upstream's work. Nothing is collected.
+ */
+export class Exchange implements Dispatcher.DispatchHandler, Listener {
+  private readonly owner: ExchangeOwner
+  private readonly request: EdgeRequest
+  private readonly response: EdgeResponse
+  private controller: Dispatcher.DispatchController | undefined
+  private callerLeft = false
+  private bytesSent = false
+
+  constructor(owner: ExchangeOwner, request: EdgeRequest, response: EdgeResponse) {
+    this.owner = owner
+    this.request = request
+    this.response = response
+    response.listenTo(this)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.callerLeft) controller.abort(new CallerLeft())
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    phrase?: string,
+  ): void {
+    const { request, response } = this
+    if (status < 200) {
+      passInterim(request, response, status, headers)
+      return
+    }
+    // The body comes with its other codings still on and, without this field, nothing that says so.
+    if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') throw new UnknownCoding()
+    const fields = response.limitFields.concat(responseHeaders(controller.rawHeaders as RawHeaders, headers))
+    spareUnreadBody(request, response)
+    if (this.owner.closing) response.shouldKeepAlive = false
+    const reason = reasonPhrase(phrase)
+    if (reason === undefined) response.writeHead(status, fields)
+    else response.writeHead(status, reason, fields)
+    process.nextTick(sendHead, this)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.bytesSent = true
+    if (this.response.write(chunk)) return
+    controller.pause()
+    this.response.awaitDrain()
+  }
+
+  onResponseEnd(): void {
+    this.bytesSent = true
+    this.response.end()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    if (this.callerLeft || this.response.writableEnded) return
+    if (!this.response.headersSent) {
+      this.owner.failed(this.request, this.response, error)
+      return
+    }
+    this.owner.brokeOff(error)
+    // Only a broken connection tells the caller that the answer is not whole.
+    this.response.destroy()
+  }
+
+  drained(): void {
+    this.controller?.resume()
+  }
+
+  closed(): void {
+    this.callerLeft = !this.response.writableFinished
+    if (this.callerLeft) this.controller?.abort(new CallerLeft())
+    this.owner.ended()
+  }
+
+  /** @internal */
+  sendHeadNow(): void {
+    if (!this.bytesSent) this.response.flushHeaders()
+  }
+}
+
+/** The head waits for the first bytes of the body, which mostly come with it; when they do not, it goes alone. */
+function sendHead(exchange: Exchange): void {
+  exchange.sendHeadNow()
+}
+
+/** Passes 102 and 103 on. 100 is answered at the edge, and HTTP/1.0 callers know none of them. */
+function passInterim(
+  request: EdgeRequest,
+  response: EdgeResponse,
+  status: number,
+  headers: IncomingHttpHeaders,
+): void {
+  if (request.httpVersionMinor === 0) return
+  if (status === 102) response.writeProcessing()
+  if (status !== 103 || headers['link'] === undefined) return
+  try {
+    response.writeEarlyHints({ link: headers['link'] })
+  } catch {
+    // A hint that cannot be read is none.
+  }
+}

@@ -1,0 +1,95 @@
+import { Pool } from 'undici'
+import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
+import { answerProblem } from '../edge/problem.ts'
+import { hasBody } from '../edge/unread-body.ts'
+import type { Timeouts } from '../options.ts'
+import { Exchange, type ExchangeOwner } from './exchange.ts'
+import { failureOf } from './failure.ts'
+import { originForm } from './origin.ts'
+import { requestHeaders } from './request-headers.ts'
+
+/** How a proxy is told about the world around it. */
+export interface ProxyOptions {
+  /** `scheme://host:port` of the upstream. */
+  readonly origin: string
+  /** True when proxies in front are believed about earlier hops. */
+  readonly trusted: boolean
+  readonly timeouts: Timeouts
+  /** Called with one line for each request that the upstream failed. */
+  readonly warn: (line: string) => void
+  /** Called when a response is over. */
+  readonly ended: () => void
+}
+
+/** Sends requests to one upstream over kept-alive connections and streams its answers back. */
+export class Proxy implements ExchangeOwner {
+  /** Requests answered 502 or 504, or broken off in the middle of the answer. */
+  failures = 0
+  /** Set while the gateway stops. */
+  closing = false
+  private readonly options: ProxyOptions
+  private readonly pool: Pool
+
+  constructor(options: ProxyOptions) {
+    this.options = options
+    const { connectMs, responseMs, bodyIdleMs } = options.timeouts
+    this.pool = new Pool(options.origin, {
+      connect: { timeout: connectMs },
+      headersTimeout: responseMs,
+      bodyTimeout: bodyIdleMs,
+    })
+  }
+
+  /** Answers with what the upstream says. */
+  forward(request: EdgeRequest, response: EdgeResponse): void {
+    const path = originForm(request.url ?? '')
+    if (path === undefined) {
+      answerProblem(request, response, 400, 'The request target is neither a path nor an http address.')
+      return
+    }
+    const refused = unsupported(request)
+    if (refused !== undefined) {
+      answerProblem(request, response, 501, refused)
+      return
+    }
+    if (request.headers.expect !== undefined) response.writeContinue()
+    const body = hasBody(request) ? request : null
+    const headers = requestHeaders(request, this.options.trusted)
+    const exchange = new Exchange(this, request, response)
+    this.pool.dispatch({ path, method: request.method ?? 'GET', headers, body }, exchange)
+  }
+
+  failed(request: EdgeRequest, response: EdgeResponse, error: Error): void {
+    const { status, words } = failureOf(error, this.options.timeouts)
+    if (status !== 400) this.report(words)
+    if (this.closing) response.shouldKeepAlive = false
+    answerProblem(request, response, status, `The upstream ${this.options.origin} ${words}.`)
+  }
+
+  brokeOff(error: Error): void {
+    this.report(`${failureOf(error, this.options.timeouts).words}, in the middle of an answer`)
+  }
+
+  ended(): void {
+    this.options.ended()
+  }
+
+  /** Ends all connections to the upstream. */
+  close(): Promise<void> {
+    return this.pool.destroy()
+  }
+
+  private report(words: string): void {
+    this.failures++
+    this.options.warn(`upstream ${this.options.origin} ${words}`)
+  }
+}
+
+/** Why a request cannot be passed on by this version; undefined when it can. */
+function unsupported({ headers }: EdgeRequest): string | undefined {
+  // Other upgrades (h2c) are offers, which a server may leave unanswered.
+  if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) return 'WebSocket connections are not passed on by this version.'
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return 'Of the transfer codings only "chunked" is known.'
+  return undefined
+}

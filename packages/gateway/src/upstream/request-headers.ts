@@ -1,0 +1,36 @@
+import { peerAddress } from '../edge/address.ts'
+import type { EdgeRequest } from '../edge/messages.ts'
+import { endsHere, namedByConnection } from './hop-by-hop.ts'
+
+/** Written anew or answered here. The other spelling of the forwarding fields is dropped so that the two cannot differ. */
+const ours: ReadonlySet<string> = new Set(['host', 'expect', 'forwarded', 'x-forwarded-for'])
+
+/**
+ * The header fields for the upstream, names and values in turn, in the order and spelling in which they came.
+ *
+ * Host is left to the client that sends them: the upstream's own. What the caller claims about earlier hops
+ * (`X-Forwarded-*`, `X-Real-IP`) is passed on only when proxies in front are trusted.
+ */
+export function requestHeaders(request: EdgeRequest, trusted: boolean): string[] {
+  const { rawHeaders, headers } = request
+  const named = namedByConnection(headers.connection)
+  const fields: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    const lower = name.toLowerCase()
+    if (ours.has(lower) || endsHere(lower, named) || (!trusted && claimsHops(lower))) continue
+    fields.push(name, rawHeaders[at + 1] as string)
+  }
+  const chain = trusted ? headers['x-forwarded-for'] : undefined
+  const peer = peerAddress(request.socket)
+  fields.push('X-Forwarded-For', chain === undefined ? peer : `${String(chain)}, ${peer}`)
+  if (!trusted || headers['x-forwarded-proto'] === undefined) fields.push('X-Forwarded-Proto', 'http')
+  if (headers.host !== undefined && (!trusted || headers['x-forwarded-host'] === undefined)) {
+    fields.push('X-Forwarded-Host', headers.host)
+  }
+  return fields
+}
+
+function claimsHops(name: string): boolean {
+  return name.startsWith('x-forwarded-') || name === 'x-real-ip'
+}

@@ -1,0 +1,200 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
+import { createGateway, isCatracaError } from '@catraca/gateway'
+import { describe, expect, test } from 'vitest'
+import { type Answer, ask, deadOrigin, readAll, startGateway, startTcp, startUpstream, until } from './helpers.ts'
+
+const short = { timeouts: { connectMs: 100, responseMs: 100, bodyIdleMs: 100 } }
+
+function problem({ headers, body }: Answer): { title: string; status: number; detail: string } {
+  expect(headers['content-type']).toBe('application/problem+json')
+  expect(headers['cache-control']).toBe('no-store')
+  expect(body.toString()).not.toMatch(/\n\s+at |node:|\.js/)
+  return JSON.parse(body.toString()) as { title: string; status: number; detail: string }
+}
+
+describe('an upstream that fails', () => {
+  test('dead: 502 that names it', async () => {
+    const origin = await deadOrigin()
+    const { url, warnings, gateway } = await startGateway(origin)
+    const answer = await ask(url)
+    expect(answer.status).toBe(502)
+    expect(problem(answer)).toEqual({
+      type: 'about:blank',
+      title: 'Bad Gateway',
+      status: 502,
+      detail: `The upstream ${origin} refused the connection.`,
+    })
+    expect(warnings).toEqual([`upstream ${origin} refused the connection`])
+    expect(gateway.stats).toEqual({ admitted: 1, refused: 0, failed: 1 })
+    expect(await gateway.probeUpstream()).toBe('refused the connection')
+  })
+
+  test('a name without an address: 502', async () => {
+    const { url } = await startGateway('http://nowhere.invalid')
+    const answer = await ask(url)
+    expect(answer.status).toBe(502)
+    expect(problem(answer).detail).toMatch(/^The upstream http:\/\/nowhere\.invalid /)
+  })
+
+  test('silent after the connection: 504', async () => {
+    const origin = await startTcp(() => {})
+    const { url, warnings } = await startGateway(origin, short)
+    const answer = await ask(url)
+    expect(answer.status).toBe(504)
+    expect(problem(answer).detail).toBe(`The upstream ${origin} did not answer within 0.1 s.`)
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('an address that takes no connection: 504', async () => {
+    // Reserved for documentation (RFC 5737): packets go nowhere, or the network says so at once.
+    const answer = await ask((await startGateway('http://192.0.2.1:81', short)).url)
+    expect([502, 504]).toContain(answer.status)
+    expect(problem(answer).detail).toMatch(/^The upstream http:\/\/192\.0\.2\.1:81 /)
+  })
+
+  test('does not read the body it is sent: 504', async () => {
+    const origin = await startTcp((socket) => socket.pause())
+    const { url } = await startGateway(origin, short)
+    const outgoing = request(url, { method: 'POST', agent: false, headers: { 'Content-Length': 50_000_000 } })
+    outgoing.on('error', () => {})
+    outgoing.end(Buffer.alloc(50_000_000))
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+    expect(incoming.statusCode).toBe(504)
+  })
+
+  test.each([
+    ['closes at once', ''],
+    ['speaks another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['stops in the middle of the head', 'HTTP/1.1 200 OK\r\nContent-Le'],
+    ['has a head that is too long', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`],
+  ])('%s: 502', async (_what, bytes) => {
+    const origin = await startTcp((socket) => socket.once('data', () => socket.end(bytes)))
+    const answer = await ask((await startGateway(origin)).url)
+    expect(answer.status).toBe(502)
+    expect(problem(answer).detail.startsWith(`The upstream ${origin} `)).toBe(true)
+  })
+
+  test.each([
+    ['breaks off', 'Content-Length: 100', true],
+    ['breaks off between chunks', 'Transfer-Encoding: chunked', true],
+    ['falls silent', 'Content-Length: 100', false],
+  ])('%s in the middle of the body: the caller sees that it is not whole', async (_what, field, ends) => {
+    const body = field.startsWith('T') ? '4\r\npart\r\n' : 'part'
+    const origin = await startTcp((socket) =>
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\n${field}\r\n\r\n${body}`)
+        if (ends) socket.end()
+      }),
+    )
+    const { url, warnings, gateway } = await startGateway(origin, short)
+    const outgoing = request(url, { agent: false }).end()
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+    await expect(readAll(incoming)).rejects.toThrow()
+    expect(warnings).toEqual([expect.stringMatching(/in the middle of an answer$/)])
+    expect(gateway.stats.failed).toBe(1)
+  })
+
+  test('works again as soon as the upstream does', async () => {
+    let dead = true
+    const origin = await startTcp((socket) => {
+      if (dead) socket.destroy()
+      else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    })
+    const { url } = await startGateway(origin)
+    expect((await ask(url)).status).toBe(502)
+    dead = false
+    expect((await ask(url)).status).toBe(200)
+  })
+})
+
+describe('a caller that stands still', () => {
+  test('in the middle of its body is disconnected', async () => {
+    const { port } = await startGateway((await startUpstream(() => {})).origin, { timeouts: { clientIdleMs: 100 } })
+    const socket = connect(port, '127.0.0.1')
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx')
+    await readAll(socket)
+  })
+})
+
+describe('closing', () => {
+  test('lets a running request end, tells its connection to close, and takes no new ones', async () => {
+    let finish = (): void => {}
+    const upstream = await startUpstream((_, response) => void (finish = () => response.end('done')))
+    const { gateway, port, url } = await startGateway(upstream.origin)
+    const answer = ask(url, { headers: { Connection: 'keep-alive' } })
+    await until(() => upstream.seen.length === 1)
+    const closed = gateway.close()
+    await expect(ask(`http://127.0.0.1:${port}`)).rejects.toThrow(/ECONNREFUSED/)
+    finish()
+    expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } })
+    await closed
+  })
+
+  test('ends a connection whose head had already said that it stays', async () => {
+    let finish = (): void => {}
+    const upstream = await startUpstream((_, response) => {
+      response.flushHeaders()
+      finish = () => response.end('done')
+    })
+    const { gateway, url } = await startGateway(upstream.origin)
+    const outgoing = request(url, { agent: false, headers: { Connection: 'keep-alive' } }).end()
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+    expect(incoming.headers.connection).toBe('keep-alive')
+    const closed = gateway.close()
+    finish()
+    expect((await readAll(incoming)).toString()).toBe('done')
+    await closed
+  })
+
+  test('cuts what still runs after the grace', async () => {
+    const upstream = await startUpstream(() => {})
+    const { gateway, url } = await startGateway(upstream.origin)
+    const answer = ask(url)
+    const failed = expect(answer).rejects.toThrow()
+    await until(() => upstream.seen.length === 1)
+    await gateway.close(50)
+    await failed
+  })
+})
+
+describe('options', () => {
+  test.each([
+    ['upstream', { upstream: 'ftp://files.example' }],
+    ['upstream', { upstream: 'http://x.example/path' }],
+    ['upstream', { upstream: 'http://user:pass@x.example' }],
+    ['upstream', { upstream: '127.0.0.1:3000' }],
+    ['upstream', { upstream: 'http://' }],
+    ['tokenBucket.limit', { limit: 0 }],
+    ['tokenBucket.window', { window: '1 minute' as '1m' }],
+    ['tokenBucket.burst', { burst: 1.5 }],
+    ['per', { per: 'header:no spaces' as const }],
+    ['per', { per: 'cookie' as 'address' }],
+    ['trust', { trust: 33 }],
+    ['timeouts.connectMs', { timeouts: { connectMs: 0 } }],
+    ['timeouts', { timeouts: { conectMs: 1 } as object }],
+  ])('%s of %j is refused with its path', (path, options) => {
+    try {
+      createGateway({ upstream: 'http://127.0.0.1:1', ...options })
+      expect.unreachable()
+    } catch (error) {
+      if (!isCatracaError(error)) throw error
+      expect(error.path).toBe(path)
+      expect(error.message).toMatch(/allowed/)
+    }
+  })
+
+  test('an origin may end in a slash and be a URL', () => {
+    expect(createGateway({ upstream: 'http://127.0.0.1:3000/' }).upstream).toBe('http://127.0.0.1:3000')
+    expect(createGateway({ upstream: new URL('https://[::1]') }).upstream).toBe('https://[::1]')
+  })
+
+  test('the burst is 120, or the limit where that is less', () => {
+    const { summary } = createGateway({ upstream: 'http://127.0.0.1:1' })
+    expect(summary).toBe('600 requests per minute, 120 at once, for each address')
+    expect(createGateway({ upstream: 'http://127.0.0.1:1', limit: 1, window: '90s' }).summary).toBe(
+      '1 request per 90 seconds, 1 at once, for each address',
+    )
+  })
+})

@@ -1,0 +1,150 @@
+const src = 'packages/catraca/src'
+const bucket = `${src}/algorithms/bucket/bucket.ts`
+const counter = `${src}/algorithms/sliding-counter/sliding-counter.ts`
+const ring = `${src}/algorithms/ring/ring.ts`
+const fixed = `${src}/algorithms/fixed-window/fixed-window.ts`
+const limiter = `${src}/limiter/limiter.ts`
+const ledger = `${src}/stores/memory/memory-ledger.ts`
+
+/** Defects of one line. Each, planted alone, must turn the suite red. */
+export const mutants = [
+  {
+    name: 'estimate may equal the limit',
+    file: counter,
+    find: 'prior * share < (limit - current - cost + 1) * window',
+    replace: 'prior * share <= (limit - current - cost + 1) * window',
+  },
+  {
+    name: 'closed window',
+    file: ring,
+    find: 'tickOf(list, entries) <= gone',
+    replace: 'tickOf(list, entries) < gone',
+  },
+  {
+    name: 'stored time moved back',
+    file: bucket,
+    find: 'state[at] = now + this.lead(elapsed)',
+    replace: 'state[at] = now',
+  },
+  {
+    name: 'refund into a later window',
+    file: fixed,
+    find: 'if (state[at] !== charge.origin || now >= charge.origin + this.window) return 0',
+    replace: '',
+  },
+  {
+    name: 'refusal charged in a stack',
+    file: ledger,
+    find: 'passes ? cost : 0, nowUs, permit)',
+    replace: 'waits[index] === 0 ? cost : 0, nowUs, permit)',
+  },
+  {
+    name: 'life below full',
+    file: bucket,
+    find: 'return (state[at] as number) + ceilDiv(state[at + 1] as number, this.rate)',
+    replace: 'return (state[at] as number) + ceilDiv((state[at + 1] as number) / 2, this.rate)',
+  },
+  {
+    name: 'wait rounded down',
+    file: bucket,
+    find: 'ceilDiv(over, this.rate) + this.lead(elapsed)',
+    replace: 'floorDiv(over, this.rate) + this.lead(elapsed)',
+  },
+  {
+    name: 'cap forgotten',
+    file: bucket,
+    find: 'return level > gone ? level - gone : 0',
+    replace: 'return level - gone',
+  },
+  {
+    name: 'cost paid in part',
+    file: bucket,
+    find: 'state[at + 1] as number) + cost * this.unit - this.capacity',
+    replace: 'state[at + 1] as number) + this.unit - this.capacity',
+  },
+  {
+    name: 'permit not returned',
+    file: limiter,
+    find: 'if (one.source.rule.holds) this.ledger',
+    replace: 'if (!one.source.rule.holds) this.ledger',
+  },
+  {
+    name: 'quota boundary off by an hour at a clock change',
+    file: `${src}/algorithms/quota/zone.ts`,
+    find: 'const candidates = [before, after]',
+    replace: 'const candidates = [before, before]',
+  },
+  {
+    name: 'retry time from the full window',
+    file: counter,
+    find: 'return this.passesAt(start, current, prior, cost) - now',
+    replace: 'return start + window - now',
+  },
+  {
+    name: 'retry time of the newest entry',
+    file: ring,
+    find: 'return tickOf(list, last) - this.rebase(list, now) + this.life - now',
+    replace: 'return this.time(list, now) + this.life - now',
+  },
+  {
+    name: 'remaining rounded up',
+    file: bucket,
+    find: 'Math.floor(left / this.unit)',
+    replace: 'Math.ceil(left / this.unit)',
+  },
+  { name: 'refund twice', file: limiter, find: 'decision.state |= settled\n', replace: '\n' },
+  {
+    name: 'refund of what has drained',
+    file: bucket,
+    find: 'const own = Math.max(0, charge.level - elapsed * this.rate)',
+    replace: 'const own = charge.level',
+  },
+  {
+    name: 'broken clock gives a fresh limit',
+    file: fixed,
+    find: 'return now >= origin + this.window ? 0 : level',
+    replace: 'return now >= origin + this.window || origin - now > graceUs ? 0 : level',
+  },
+  {
+    name: 'broken clock is believed',
+    file: counter,
+    find: 'origin + this.window && origin - now <= this.graceTicks',
+    replace: 'origin + this.window',
+  },
+  {
+    name: 'shaper does not delay',
+    file: bucket,
+    find: 'return this.shapes ? this.resetTicks(snapshot) : 0',
+    replace: 'return this.shapes ? this.resetTicks(snapshot) - 1 : 0',
+  },
+  {
+    name: 'peek takes',
+    file: ledger,
+    find: 'if (charge) this.write(',
+    replace: 'this.write(',
+  },
+  {
+    name: 'limited keys are forgotten first',
+    file: `${src}/stores/memory/memory-store.ts`,
+    find: 'candidate.score < best.score',
+    replace: 'candidate.score > best.score',
+  },
+  {
+    name: 'two long keys are one',
+    file: `${src}/stores/key.ts`,
+    find: 'hashMark + sha256(key)',
+    replace: 'key.slice(0, maxLength)',
+  },
+  {
+    name: 'a clock reading outlives its turn',
+    file: `${src}/core/clock.ts`,
+    find: '  usesLeft = 0\n  armed = false',
+    replace: '  armed = false',
+  },
+  {
+    name: 'a rate is rounded',
+    file: bucket,
+    find: 'const unit = ticks / common',
+    replace: 'const unit = Math.round(ticks / limit) * (limit / common)',
+  },
+]
