@@ -119,9 +119,9 @@ export const mutants = [
   },
   {
     name: 'peek takes',
-    file: ledger,
-    find: 'if (charge) this.write(',
-    replace: 'this.write(',
+    file: limiter,
+    find: 'return this.ask(keys, options, false)',
+    replace: 'return this.ask(keys, options, true)',
   },
   {
     name: 'limited keys are forgotten first',

@@ -11,7 +11,7 @@ const usualPort = 8080
 // Longer than the gateway gives running requests.
 const killAfterMs = 12_000
 // So small that trying it out does not take long.
-const limit = ['--limit', '60/1m', '--burst', '10']
+const limit = ['--limit', '30/1m', '--burst', '10']
 
 if (!process.argv.includes('--no-build')) {
   setup()
@@ -43,13 +43,13 @@ function introduction(url) {
 Try in another terminal:
 
   a normal call
-    curl -i ${url}/events/7
+    curl -is ${url}/events/7
 
-  a loop that ends in 429
-    for i in $(seq 20); do curl -s -o /dev/null -w '%{http_code}\\n' ${url}/events; done
+  a loop of 20 calls that ends in 429
+    curl -s -o /dev/null -w '%{http_code}\\n' '${url}/events?call=[1-20]'
 
-  the headers
-    curl -sI ${url}/events | grep -iE 'ratelimit|retry-after'
+  the headers that say so
+    curl -sI ${url}/events | grep -iE '^(ratelimit|retry-after)'
 
 Ctrl-C ends everything.
 

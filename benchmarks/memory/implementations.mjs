@@ -18,7 +18,9 @@ export const implementations = {
   nothing: async () => ({ take: (key) => key.length, awaited: async (key) => key.length }),
 
   catraca: catraca(({ tokenBucket }, limit) => tokenBucket({ limit, window: '1h' })),
-  'catraca slidingCounter': catraca(({ slidingCounter }, limit) => slidingCounter({ limit: Math.min(limit, 1e6), window: '1h' })),
+  'catraca slidingCounter': catraca(({ slidingCounter }, limit) =>
+    slidingCounter({ limit: Math.min(limit, 1e6), window: '1h' }),
+  ),
 
   'rate-limiter-flexible': async (limit) => {
     const { RateLimiterMemory } = await import('rate-limiter-flexible')
@@ -81,7 +83,14 @@ export const implementations = {
 }
 
 /** Package names of the peers, for versions and import costs. */
-export const packages = ['catraca', 'rate-limiter-flexible', 'express-rate-limit', 'hono-rate-limiter', '@fastify/rate-limit', 'limiter']
+export const packages = [
+  'catraca',
+  'rate-limiter-flexible',
+  'express-rate-limit',
+  'hono-rate-limiter',
+  '@fastify/rate-limit',
+  'limiter',
+]
 
 function readHits({ totalHits, resetTime }, limit) {
   if (totalHits <= limit) return fold(true, limit - totalHits, 0)

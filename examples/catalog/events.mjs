@@ -9,7 +9,15 @@
  * @property {number} seatsLeft
  */
 
-const kinds = ['Jazz night', 'Poetry reading', 'Film club', 'Chamber concert', 'Science talk', 'Dance workshop', 'Book fair']
+const kinds = [
+  'Jazz night',
+  'Poetry reading',
+  'Film club',
+  'Chamber concert',
+  'Science talk',
+  'Dance workshop',
+  'Book fair',
+]
 const themes = ['under the stars', 'by the river', 'for beginners', 'in the old market', 'with friends', 'before dawn']
 const places = [
   { city: 'Lisbon', venue: 'Harbour Hall' },

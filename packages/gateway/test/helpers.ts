@@ -3,8 +3,8 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  request,
   type RequestOptions,
+  request,
   type ServerResponse,
 } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'

@@ -26,7 +26,14 @@ describe('fields of one hop', () => {
       response.writeHead(200, { ...hopFields, Connection: 'X-Private', Upgrade: 'h2c', 'X-Public': 'yes' }).end('ok')
     })
     const { headers } = await ask((await startGateway(upstream.origin)).url)
-    for (const name of ['proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'upgrade', 'x-private']) {
+    for (const name of [
+      'proxy-authenticate',
+      'proxy-authorization',
+      'proxy-connection',
+      'te',
+      'upgrade',
+      'x-private',
+    ]) {
       expect(headers).not.toHaveProperty(name)
     }
     expect(headers['x-public']).toBe('yes')
@@ -39,7 +46,7 @@ describe('fields of one hop', () => {
     const origin = await startTcp((socket) =>
       socket.on('data', (data) => {
         seen.push(data.toString())
-        if (seen.join('').endsWith('0\r\n\r\n')) socket.write(`HTTP/1.1 200 OK\r\n${chunks}`)
+        if (/\r\nhi(\r\n0\r\n\r\n)?$/.test(seen.join(''))) socket.write(`HTTP/1.1 200 OK\r\n${chunks}`)
       }),
     )
     const { port } = await startGateway(origin)
@@ -52,7 +59,8 @@ describe('fields of one hop', () => {
   test('a caller cannot name away the length of its body', async () => {
     const upstream = await startUpstream((incoming, response) => incoming.pipe(response))
     const { port } = await startGateway(upstream.origin)
-    const head = 'POST / HTTP/1.1\r\nHost: x\r\nConnection: close, Content-Length, X-Forwarded-For\r\nContent-Length: 2\r\n\r\nhi'
+    const head =
+      'POST / HTTP/1.1\r\nHost: x\r\nConnection: close, Content-Length, X-Forwarded-For\r\nContent-Length: 2\r\n\r\nhi'
     expect(await sendRaw(port, head)).toMatch(/hi/)
     expect(upstream.seen[0]?.headers).toMatchObject({ 'content-length': '2', 'x-forwarded-for': '127.0.0.1' })
   })
@@ -100,7 +108,8 @@ describe('what the upstream is told about the caller', () => {
 describe('what is not passed on', () => {
   test('WebSocket connections get 501; other upgrades are answered as plain requests', async () => {
     const { port } = await startGateway((await startUpstream()).origin)
-    const upgrade = (to: string): string => `GET / HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade\r\nUpgrade: ${to}\r\n\r\n`
+    const upgrade = (to: string): string =>
+      `GET / HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade\r\nUpgrade: ${to}\r\n\r\n`
     const refused = await sendRaw(port, upgrade('websocket'))
     expect(refused).toMatch(/^HTTP\/1\.1 501 /)
     expect(refused).toMatch(/application\/problem\+json/)

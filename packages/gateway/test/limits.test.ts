@@ -90,7 +90,11 @@ describe('answers of a gateway with a limit', () => {
 
   test('fields of the upstream stand beside ours', async () => {
     const upstream = await startUpstream((_, response) => {
-      response.writeHead(429, { RateLimit: '"inner";r=0;t=9', 'RateLimit-Policy': '"inner";q=5;w=10', 'Retry-After': '9' })
+      response.writeHead(429, {
+        RateLimit: '"inner";r=0;t=9',
+        'RateLimit-Policy': '"inner";q=5;w=10',
+        'Retry-After': '9',
+      })
       response.end()
     })
     const { headers } = await ask((await startGateway(upstream.origin, two)).url)
@@ -148,7 +152,10 @@ describe('a refusal of a request with a body', () => {
   test('comes instead of 100 Continue', async () => {
     const { port, url } = await startGateway((await startUpstream()).origin, none)
     await ask(url)
-    const answer = await sendRaw(port, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n')
+    const answer = await sendRaw(
+      port,
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n',
+    )
     expect(answer).toMatch(/^HTTP\/1\.1 429 /)
   })
 })

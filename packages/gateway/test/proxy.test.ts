@@ -15,7 +15,9 @@ describe('requests on their way to the upstream', () => {
     for (const target of targets) {
       await sendRaw(port, `PATCH ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     }
-    expect(upstream.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(targets.map((target) => `PATCH ${target}`))
+    expect(upstream.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(
+      targets.map((target) => `PATCH ${target}`),
+    )
   })
 
   test('lose the origin of the absolute form, and "*" is answered 400', async () => {
@@ -25,7 +27,9 @@ describe('requests on their way to the upstream', () => {
       await sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     }
     expect(upstream.seen.map(({ url }) => url)).toEqual(['/a?b', '/', '/?q'])
-    expect(await sendRaw(port, 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /)
+    expect(await sendRaw(port, 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 400 /,
+    )
   })
 
   test('stream a body of 20 MB with its length', async () => {
@@ -76,7 +80,11 @@ describe('requests on their way to the upstream', () => {
   test('are told to continue before they send', async () => {
     const upstream = await startUpstream(async (incoming, response) => response.end(await readAll(incoming)))
     const { url } = await startGateway(upstream.origin)
-    const outgoing = request(url, { method: 'POST', agent: false, headers: { Expect: '100-continue', 'Content-Length': 5 } })
+    const outgoing = request(url, {
+      method: 'POST',
+      agent: false,
+      headers: { Expect: '100-continue', 'Content-Length': 5 },
+    })
     outgoing.flushHeaders()
     await once(outgoing, 'continue')
     outgoing.end('hello')
@@ -87,7 +95,7 @@ describe('requests on their way to the upstream', () => {
 
   test('end at the upstream when the caller leaves', async () => {
     let upstreamClosed = false
-    const upstream = await startUpstream((incoming, response) => {
+    const upstream = await startUpstream((_, response) => {
       if (upstreamClosed) response.end('ok')
       else response.once('close', () => (upstreamClosed = true))
     })
@@ -105,7 +113,10 @@ describe('requests on their way to the upstream', () => {
   test('end at the upstream when the caller leaves in the middle of sending', async () => {
     const ends: string[] = []
     const upstream = await startUpstream((incoming) => {
-      incoming.on('error', () => ends.push('error')).on('end', () => ends.push('end')).resume()
+      incoming
+        .on('error', () => ends.push('error'))
+        .on('end', () => ends.push('end'))
+        .resume()
     })
     const { url, gateway, warnings } = await startGateway(upstream.origin)
     const outgoing = request(url, { method: 'POST', agent: false, headers: { 'Content-Length': 1_000 } })
@@ -123,7 +134,16 @@ describe('requests on their way to the upstream', () => {
 describe('answers on their way to the caller', () => {
   test('keep status, phrase, fields, repeated cookies and their order', async () => {
     const upstream = await startUpstream((_, response) => {
-      response.writeHead(299, 'Rather Fine', ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'x-caf', 'caf\xe9'])
+      response.writeHead(299, 'Rather Fine', [
+        'X-One',
+        '1',
+        'Set-Cookie',
+        'a=1',
+        'Set-Cookie',
+        'b=2',
+        'x-caf',
+        'caf\xe9',
+      ])
       response.end('body')
     })
     const answer = await ask((await startGateway(upstream.origin)).url)
@@ -240,7 +260,9 @@ describe('answers on their way to the caller', () => {
   })
 
   test('with a phrase that cannot be sent on get the usual one', async () => {
-    const origin = await startTcp((socket) => socket.end('HTTP/1.1 200 caf\xe9\r\nContent-Length: 2\r\n\r\nok', 'latin1'))
+    const origin = await startTcp((socket) =>
+      socket.end('HTTP/1.1 200 caf\xe9\r\nContent-Length: 2\r\n\r\nok', 'latin1'),
+    )
     expect(await ask((await startGateway(origin)).url)).toMatchObject({ status: 200, phrase: 'OK' })
   })
 

@@ -27,7 +27,7 @@ export type ErrorCode = CodeOf<'error'>
 /** Codes that are reported once as a `diagnosis` event. */
 export type DiagnosisCode = CodeOf<'diagnosis'>
 
-/** Where the page of a code lives in the repository and in the package. */
+/** Where the page of a code lives in the repository. */
 export function helpPage(code: Code): string {
   return `docs/errors/${code}.md`
 }

@@ -1,13 +1,4 @@
-import {
-  fixedWindow,
-  gcra,
-  leakyMeter,
-  leakyQueue,
-  type Rule,
-  slidingCounter,
-  slidingLog,
-  tokenBucket,
-} from 'catraca'
+import { fixedWindow, gcra, leakyMeter, leakyQueue, type Rule, slidingCounter, slidingLog, tokenBucket } from 'catraca'
 import { describe, expect, test } from 'vitest'
 import { atOnce, every, fiftyPerSecond, patternA, patternB, twentyIn200ms } from './inputs.ts'
 import { admitted, departures, mostWithin, mostWithinClosed, tally } from './run.ts'

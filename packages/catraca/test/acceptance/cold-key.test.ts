@@ -80,7 +80,10 @@ describe('DESIGN section 5: a limit of N gives exactly N on a cold key at any in
 
   test('a fixed window of seven per second gives seven in each of 10 000 windows', () => {
     const start = Date.parse('2026-07-04T12:34:56Z')
-    const times = Array.from({ length: 10_000 * 8 }, (_, index) => start + Math.floor(index / 8) * 1_000 + (index % 8) * 125)
+    const times = Array.from(
+      { length: 10_000 * 8 },
+      (_, index) => start + Math.floor(index / 8) * 1_000 + (index % 8) * 125,
+    )
     expect(admitted(fixedWindow({ limit: 7, window: '1s' }), times).length).toBe(70_000)
   })
 })

@@ -1,4 +1,4 @@
-import { createLimiter, quota, type QuotaOptions } from 'catraca'
+import { createLimiter, type QuotaOptions, quota } from 'catraca'
 import { describe, expect, test } from 'vitest'
 
 const microsecond = 0.001

@@ -26,6 +26,8 @@ test('acceptance 13: never more than the limit in any half-open window, over 300
 test('acceptance 14: only admitted requests are noted: 100 of 20 per second in 10 s; if all were, 10', () => {
   const times = every(50, 0, 10_000)
   expect(admitted(slidingLog({ limit: 10, window: '1s' }), times).length).toBe(100)
-  const notingAll = times.filter((now, index) => times.slice(0, index).filter((earlier) => earlier > now - 1_000).length < 10)
+  const notingAll = times.filter(
+    (now, index) => times.slice(0, index).filter((earlier) => earlier > now - 1_000).length < 10,
+  )
   expect(notingAll.length).toBe(10)
 })

@@ -1,4 +1,13 @@
-import { concurrency, createLimiter, fixedWindow, leakyQueue, quota, slidingCounter, slidingLog, tokenBucket } from 'catraca'
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  leakyQueue,
+  quota,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+} from 'catraca'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 const start = Date.parse('2027-03-01T12:00:00.250Z')

@@ -26,7 +26,11 @@ describe('cost', () => {
   ]
 
   test.each(costs)('$shown throws and charges nothing', ({ cost, shown }) => {
-    const expected = { code: 'CATRACA_COST_INVALID', path: 'cost', says: [`cost is ${shown}`, '1 to 9007199254740991'] } as const
+    const expected = {
+      code: 'CATRACA_COST_INVALID',
+      path: 'cost',
+      says: [`cost is ${shown}`, '1 to 9007199254740991'],
+    } as const
     const one = single()
     one.take('k', { now: 0, cost: 4 })
     expectFailure(() => one.take('k', { now: 0, cost: wrong(cost) }), expected)
@@ -44,7 +48,11 @@ describe('cost', () => {
     const limiter = single()
     const decision = limiter.take('k', { now: 0, cost: 4 })
     for (const { cost } of costs) {
-      expectFailure(() => limiter.refund(decision, wrong(cost)), { code: 'CATRACA_COST_INVALID', path: 'cost', says: [] })
+      expectFailure(() => limiter.refund(decision, wrong(cost)), {
+        code: 'CATRACA_COST_INVALID',
+        path: 'cost',
+        says: [],
+      })
     }
     expect(limiter.refund(decision, 4)).toBe(4)
   })
@@ -54,12 +62,17 @@ describe('cost', () => {
       const one = single()
       const decision = one.take('k', { now: 0, cost })
       expect(decision).toMatchObject({ allowed: false, reason: 'impossible', retryAfterMs: Infinity, charged: 0 })
-      expect(JSON.parse(JSON.stringify(decision))).toMatchObject({ retryAfterMs: null, policies: [{ retryAfterMs: null }] })
+      expect(JSON.parse(JSON.stringify(decision))).toMatchObject({
+        retryAfterMs: null,
+        policies: [{ retryAfterMs: null }],
+      })
       expect(one.peek('k', { now: 0 }).remaining).toBe(10)
       const both = createLimiter({ wide: tokenBucket({ limit: 100, window: '1m' }), narrow: ten() })
       const refused = both.take({ wide: 'k', narrow: 'k' }, { now: 0, cost: 11 })
       expect(refused).toMatchObject({ allowed: false, reason: 'impossible', policy: 'narrow', retryAfterMs: Infinity })
-      expect(both.peek({ wide: 'k', narrow: 'k' }, { now: 0 }).policies.map(({ remaining }) => remaining)).toEqual([100, 10])
+      expect(both.peek({ wide: 'k', narrow: 'k' }, { now: 0 }).policies.map(({ remaining }) => remaining)).toEqual([
+        100, 10,
+      ])
     }
   })
 })
@@ -104,12 +117,20 @@ describe('keys of a wrong type', () => {
     expectFailure(() => stack().take(wrong({ user: 'u' })), expected)
     expectFailure(() => stack().take(wrong({ user: 'u', tennant: 't' })), expected)
     for (const value of ['u', null, undefined, 5]) {
-      expectFailure(() => stack().take(wrong(value)), { code: 'CATRACA_KEY_INVALID', path: 'keys', says: ['an object'] })
+      expectFailure(() => stack().take(wrong(value)), {
+        code: 'CATRACA_KEY_INVALID',
+        path: 'keys',
+        says: ['an object'],
+      })
     }
   })
 
   test('an unknown name throws where names may be left out', () => {
-    const expected = { code: 'CATRACA_OPTION_UNKNOWN', path: 'keys.tennant', says: ['user, tenant', 'did you mean tenant?'] } as const
+    const expected = {
+      code: 'CATRACA_OPTION_UNKNOWN',
+      path: 'keys.tennant',
+      says: ['user, tenant', 'did you mean tenant?'],
+    } as const
     expectFailure(() => stack().reset(wrong({ tennant: 't' })), expected)
     expectFailure(() => stack().block(wrong({ tennant: 't' }), '1s'), expected)
     expectFailure(() => stack().unblock(wrong({ tennant: 't' })), expected)
@@ -127,7 +148,11 @@ describe('now', () => {
     { now: 9_000_000_000_001, shown: '9000000000001' },
   ])('$shown throws and charges nothing', ({ now, shown }) => {
     const limiter = single()
-    const expected = { code: 'CATRACA_NOW_INVALID', path: 'now', says: [`now is ${shown}`, 'milliseconds since the epoch'] } as const
+    const expected = {
+      code: 'CATRACA_NOW_INVALID',
+      path: 'now',
+      says: [`now is ${shown}`, 'milliseconds since the epoch'],
+    } as const
     expectFailure(() => limiter.take('k', { now: wrong(now) }), expected)
     expectFailure(() => limiter.peek('k', { now: wrong(now) }), expected)
     expect(limiter.peek('k', { now: 0 }).remaining).toBe(10)

@@ -20,7 +20,20 @@ describe('rules', () => {
 })
 
 describe('names', () => {
-  const names = ['with space', 'quo"te', "quo'te", '9lives', '-a', 'a,b', 'a;b', 'é', 'a\n', '', 'x'.repeat(65), '__proto__']
+  const names = [
+    'with space',
+    'quo"te',
+    "quo'te",
+    '9lives',
+    '-a',
+    'a,b',
+    'a;b',
+    'é',
+    'a\n',
+    '',
+    'x'.repeat(65),
+    '__proto__',
+  ]
 
   test.each(names)('policy name %j is refused: headers could not carry it', (name) => {
     const rules = JSON.parse(`{${JSON.stringify(name)}: null}`) as Record<string, unknown>
@@ -46,7 +59,11 @@ describe('names', () => {
     const store = memoryStore()
     const first = createLimiter(rule(), { name: 'api', store })
     const says = ['"api"', 'its own name']
-    expectFailure(() => createLimiter(rule(), { name: 'api', store }), { code: 'CATRACA_NAME_TAKEN', path: 'name', says })
+    expectFailure(() => createLimiter(rule(), { name: 'api', store }), {
+      code: 'CATRACA_NAME_TAKEN',
+      path: 'name',
+      says,
+    })
     expect(() => createLimiter(rule(), { name: 'other', store })).not.toThrow()
     first.close()
     expect(() => createLimiter(rule(), { name: 'api', store })).not.toThrow()
@@ -75,7 +92,10 @@ describe('options', () => {
 
   test('options and on that are no objects are refused', () => {
     for (const value of [null, 5, 'x', []]) {
-      const [options, on] = [() => createLimiter(rule(), wrong(value)), () => createLimiter(rule(), { on: wrong(value) })]
+      const [options, on] = [
+        () => createLimiter(rule(), wrong(value)),
+        () => createLimiter(rule(), { on: wrong(value) }),
+      ]
       expectFailure(options, { code: 'CATRACA_OPTION_INVALID', path: 'options', says: ['an object of options'] })
       expectFailure(on, { code: 'CATRACA_OPTION_INVALID', path: 'options.on', says: ['an object of options'] })
     }
@@ -89,7 +109,11 @@ describe('options', () => {
 
   test('an event that does not exist is refused by limiter.on, with the one that was probably meant', () => {
     const call = () => createLimiter(rule()).on(wrong('nearlimit'), () => {})
-    const error = expectFailure(call, { code: 'CATRACA_OPTION_UNKNOWN', path: 'on.nearlimit', says: ['did you mean nearLimit?'] })
+    const error = expectFailure(call, {
+      code: 'CATRACA_OPTION_UNKNOWN',
+      path: 'on.nearlimit',
+      says: ['did you mean nearLimit?'],
+    })
     expect(error.message).toContain('evicted')
   })
 

@@ -18,7 +18,10 @@ const wrong = (value: unknown) => value as never
 const windowed = { fixedWindow, slidingLog, slidingCounter, tokenBucket, gcra, leakyMeter }
 const limited: Record<string, (limit: unknown) => unknown> = {
   ...Object.fromEntries(
-    Object.entries(windowed).map(([name, make]) => [name, (limit: unknown) => make({ limit: wrong(limit), window: '1m' })]),
+    Object.entries(windowed).map(([name, make]) => [
+      name,
+      (limit: unknown) => make({ limit: wrong(limit), window: '1m' }),
+    ]),
   ),
   leakyQueue: (limit) => leakyQueue({ limit: wrong(limit), window: '1m', capacity: 5 }),
   quota: (limit) => quota({ limit: wrong(limit), period: 'day' }),
@@ -87,7 +90,11 @@ describe.each(Object.entries(windowed))('window of %s', (name, make) => {
 
   test('options that are no object are refused', () => {
     for (const value of [undefined, null, 5, '1s', [1]]) {
-      expectFailure(() => make(wrong(value)), { code: 'CATRACA_OPTION_INVALID', path: name, says: ['an object of options'] })
+      expectFailure(() => make(wrong(value)), {
+        code: 'CATRACA_OPTION_INVALID',
+        path: name,
+        says: ['an object of options'],
+      })
     }
   })
 })
@@ -100,7 +107,11 @@ test('durations that are whole microseconds are accepted in every form', () => {
 
 describe('other options', () => {
   test.each([
-    { path: 'tokenBucket.burst', call: () => tokenBucket({ limit: 1, window: '1s', burst: 0 }), says: ['is 0', 'from 1 to'] },
+    {
+      path: 'tokenBucket.burst',
+      call: () => tokenBucket({ limit: 1, window: '1s', burst: 0 }),
+      says: ['is 0', 'from 1 to'],
+    },
     { path: 'gcra.burst', call: () => gcra({ limit: 1, window: '1s', burst: -1 }), says: ['is -1', 'from 1 to'] },
     { path: 'leakyMeter.burst', call: () => leakyMeter({ limit: 1, window: '1s', burst: 0.5 }), says: ['is 0.5'] },
     { path: 'leakyQueue.capacity', call: () => leakyQueue({ limit: 1, window: '1s', capacity: 0 }), says: ['is 0'] },
@@ -131,7 +142,11 @@ describe('other options', () => {
       call: () => quota({ limit: 1, period: 'month', anchor: '2027-02-29' }),
       says: ['is "2027-02-29"', 'a date that exists'],
     },
-    { path: 'quota.anchor', call: () => quota({ limit: 1, period: 'day', anchor: '2027-01-01T24:00' }), says: ['T24:00'] },
+    {
+      path: 'quota.anchor',
+      call: () => quota({ limit: 1, period: 'day', anchor: '2027-01-01T24:00' }),
+      says: ['T24:00'],
+    },
     { path: 'memoryStore.maxKeys', call: () => memoryStore({ maxKeys: 0 }), says: ['is 0', 'keys from 1 to'] },
     { path: 'memoryStore.seed', call: () => memoryStore({ seed: -1 }), says: ['is -1', '4294967295'] },
   ])('$path: $says', ({ path, call, says }) => {
@@ -147,7 +162,11 @@ describe('other options', () => {
   test.each([
     { name: 'tokenBucket', call: () => tokenBucket({ limit: 999_999_999_989, window: '36500d' }) },
     { name: 'slidingCounter', call: () => slidingCounter({ limit: 1_000_000_000_000, window: '36500d' }) },
-    { name: 'tokenBucket', call: () => tokenBucket({ limit: 7, window: '0.013ms', burst: 1_000_000_000_000 }), fine: true },
+    {
+      name: 'tokenBucket',
+      call: () => tokenBucket({ limit: 7, window: '0.013ms', burst: 1_000_000_000_000 }),
+      fine: true,
+    },
     { name: 'tokenBucket', call: () => tokenBucket({ limit: 1, window: '10007.000001s', burst: 1_000_000_000_000 }) },
   ])('$name: a rule that whole numbers cannot count exactly is refused when it is made', ({ name, call, fine }) => {
     if (fine) expect(call).not.toThrow()

@@ -9,7 +9,12 @@ describe('a blocked key', () => {
     const limiter = createLimiter(ten())
     limiter.peek('k', at(1_000))
     limiter.block('k', '5s')
-    expect(limiter.take('k', at(1_000))).toMatchObject({ allowed: false, reason: 'blocked', retryAfterMs: 5_000, charged: 0 })
+    expect(limiter.take('k', at(1_000))).toMatchObject({
+      allowed: false,
+      reason: 'blocked',
+      retryAfterMs: 5_000,
+      charged: 0,
+    })
     expect(limiter.take('k', at(5_999.999))).toMatchObject({ allowed: false, reason: 'blocked', retryAfterMs: 0.001 })
     expect(limiter.take('k', at(6_000))).toMatchObject({ allowed: true, remaining: 9 })
     expect(limiter.take('other', at(1_000)).allowed).toBe(true)
@@ -108,8 +113,16 @@ describe('in a stack', () => {
     const limiter = stack()
     limiter.take(keys, { now: 0, cost: 10 })
     limiter.block({ tenant: 't' }, '5s')
-    expect(limiter.take(keys, { now: 0, cost: 2 })).toMatchObject({ policy: 'tenant', reason: 'blocked', retryAfterMs: 5_000 })
-    expect(limiter.take(keys, { now: 0, cost: 6 })).toMatchObject({ policy: 'user', reason: 'limited', retryAfterMs: 6_000 })
+    expect(limiter.take(keys, { now: 0, cost: 2 })).toMatchObject({
+      policy: 'tenant',
+      reason: 'blocked',
+      retryAfterMs: 5_000,
+    })
+    expect(limiter.take(keys, { now: 0, cost: 6 })).toMatchObject({
+      policy: 'user',
+      reason: 'limited',
+      retryAfterMs: 6_000,
+    })
   })
 
   test('the same text under another name is not blocked', () => {

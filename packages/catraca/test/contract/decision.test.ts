@@ -150,7 +150,13 @@ describe('of a stack', () => {
     const both = limiter.take(keys, { now: 4_000 })
     expect(both).toMatchObject({ allowed: false, policy: 'minute', retryAfterMs: 56_000, limit: 10, remaining: 0 })
     expect(both.policies).toEqual([
-      expect.objectContaining({ policy: 'second', allowed: false, wouldDeny: true, retryAfterMs: 500, mode: 'enforce' }),
+      expect.objectContaining({
+        policy: 'second',
+        allowed: false,
+        wouldDeny: true,
+        retryAfterMs: 500,
+        mode: 'enforce',
+      }),
       expect.objectContaining({ policy: 'minute', allowed: false, wouldDeny: true, retryAfterMs: 56_000 }),
       expect.objectContaining({ policy: 'day', allowed: true, wouldDeny: false, retryAfterMs: 0, remaining: 90 }),
     ])

@@ -1,4 +1,14 @@
-import { concurrency, createLimiter, type Decision, type Events, fixedWindow, quota, type Rule, slidingLog, tokenBucket } from 'catraca'
+import {
+  concurrency,
+  createLimiter,
+  type Decision,
+  type Events,
+  fixedWindow,
+  quota,
+  type Rule,
+  slidingLog,
+  tokenBucket,
+} from 'catraca'
 import { describe, expect, test } from 'vitest'
 
 const ten = { limit: 10, window: '1m' } as const
@@ -43,7 +53,11 @@ describe('nearLimit', () => {
   test('names each policy of a stack that is near its own limit', () => {
     const seen: [string, number][] = []
     const limiter = createLimiter(
-      { user: fixedWindow({ limit: 5, window: '1m' }), tenant: fixedWindow(ten), day: quota({ limit: 100, period: 'day' }) },
+      {
+        user: fixedWindow({ limit: 5, window: '1m' }),
+        tenant: fixedWindow(ten),
+        day: quota({ limit: 100, period: 'day' }),
+      },
       { on: { nearLimit: ({ policy, usedShare }) => seen.push([policy, usedShare]) } },
     )
     limiter.take({ user: 'a', tenant: 't', day: 't' }, { now: 0, cost: 3 })
@@ -66,18 +80,21 @@ describe('clock.step', () => {
     quota: { rule: quota({ limit: 10, period: 'day' }), now: 86_400_000 },
   }
 
-  test.each(Object.entries(steps))('%s: a state more than 60 s ahead is moved back, keeps its count, and is reported', (_, { rule, now }) => {
-    const seen: Events['clock.step'][] = []
-    const limiter = createLimiter(rule, { on: { 'clock.step': (event) => seen.push(event) } })
-    limiter.take('k', { now, cost: 4 })
-    expect(limiter.take('k', { now: now - 60_000 }).remaining).toBe(5)
-    expect(seen).toEqual([])
-    expect(limiter.take('k', { now: now - 60_000.001 }).remaining).toBe(4)
-    expect(seen).toEqual([{ stepMs: 60_000.001, source: 'state' }])
-    expect(limiter.take('k', { now: now - 60_000.001, cost: 4 }).remaining).toBe(0)
-    expect(limiter.take('k', { now: now - 60_000.001 }).allowed).toBe(false)
-    expect(seen.length).toBe(1)
-  })
+  test.each(Object.entries(steps))(
+    '%s: a state more than 60 s ahead is moved back, keeps its count, and is reported',
+    (_, { rule, now }) => {
+      const seen: Events['clock.step'][] = []
+      const limiter = createLimiter(rule, { on: { 'clock.step': (event) => seen.push(event) } })
+      limiter.take('k', { now, cost: 4 })
+      expect(limiter.take('k', { now: now - 60_000 }).remaining).toBe(5)
+      expect(seen).toEqual([])
+      expect(limiter.take('k', { now: now - 60_000.001 }).remaining).toBe(4)
+      expect(seen).toEqual([{ stepMs: 60_000.001, source: 'state' }])
+      expect(limiter.take('k', { now: now - 60_000.001, cost: 4 }).remaining).toBe(0)
+      expect(limiter.take('k', { now: now - 60_000.001 }).allowed).toBe(false)
+      expect(seen.length).toBe(1)
+    },
+  )
 
   test('is reported by a refusal too, and then not again', () => {
     const seen: number[] = []

@@ -31,44 +31,49 @@ describe.each(Object.entries(rules))('a state of %s', (_, { rule, runs }) => {
 
   test('every key keeps its state while thousands come, move and go, as a map would', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 900, max: 1_300 }), fc.array(step, { minLength: 50, maxLength: 300 }), (start, steps) => {
-        const store = memoryStore()
-        const limiter = createLimiter(rule, { store })
-        const model = new Map<string, number>()
-        let now = 10 * hour
-        const take = (key: string, cost: number) => {
-          const used = model.get(key) ?? 0
-          const decision = limiter.take(key, { now, cost })
-          if (decision.allowed !== (used + cost <= limit)) throw new Error(`${key}: ${decision.allowed} with ${used} used`)
-          if (decision.allowed) model.set(key, used + cost)
-          return decision
-        }
-        for (let key = 0; key < start; key++) take(name(key), 1 + (key % 9))
-        for (const { kind, key, cost } of steps) {
-          if (kind === 'sweep') vi.advanceTimersByTime(1_000)
-          else if (kind === 'forget all') {
-            now += 3 * hour
-            limiter.peek('nobody', { now })
-            model.clear()
-            vi.advanceTimersByTime(70_000)
-            expect(store.stats().keys).toBe(0)
-          } else if (kind === 'reset') {
-            limiter.reset(name(key))
-            model.delete(name(key))
-          } else {
-            const decision = take(name(key), cost)
-            if (kind === 'take' || !decision.allowed) continue
-            expect(limiter.refund(decision)).toBe(cost)
-            model.set(name(key), (model.get(name(key)) ?? 0) - cost)
+      fc.property(
+        fc.integer({ min: 900, max: 1_300 }),
+        fc.array(step, { minLength: 50, maxLength: 300 }),
+        (start, steps) => {
+          const store = memoryStore()
+          const limiter = createLimiter(rule, { store })
+          const model = new Map<string, number>()
+          let now = 10 * hour
+          const take = (key: string, cost: number) => {
+            const used = model.get(key) ?? 0
+            const decision = limiter.take(key, { now, cost })
+            if (decision.allowed !== used + cost <= limit)
+              throw new Error(`${key}: ${decision.allowed} with ${used} used`)
+            if (decision.allowed) model.set(key, used + cost)
+            return decision
           }
-        }
-        const wrong = Array.from({ length: 1_401 }, (_, key) => name(key)).filter(
-          (key) => limiter.peek(key, { now }).remaining !== limit - (model.get(key) ?? 0),
-        )
-        expect(wrong).toEqual([])
-        limiter.close()
-        store.close()
-      }),
+          for (let key = 0; key < start; key++) take(name(key), 1 + (key % 9))
+          for (const { kind, key, cost } of steps) {
+            if (kind === 'sweep') vi.advanceTimersByTime(1_000)
+            else if (kind === 'forget all') {
+              now += 3 * hour
+              limiter.peek('nobody', { now })
+              model.clear()
+              vi.advanceTimersByTime(70_000)
+              expect(store.stats().keys).toBe(0)
+            } else if (kind === 'reset') {
+              limiter.reset(name(key))
+              model.delete(name(key))
+            } else {
+              const decision = take(name(key), cost)
+              if (kind === 'take' || !decision.allowed) continue
+              expect(limiter.refund(decision)).toBe(cost)
+              model.set(name(key), (model.get(name(key)) ?? 0) - cost)
+            }
+          }
+          const wrong = Array.from({ length: 1_401 }, (_, key) => name(key)).filter(
+            (key) => limiter.peek(key, { now }).remaining !== limit - (model.get(key) ?? 0),
+          )
+          expect(wrong).toEqual([])
+          limiter.close()
+          store.close()
+        },
+      ),
       { numRuns: runs, seed: 20_270_101 },
     )
   })

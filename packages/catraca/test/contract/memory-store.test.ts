@@ -1,4 +1,12 @@
-import { concurrency, createLimiter, type Events, fixedWindow, type MemoryStore, memoryStore, tokenBucket } from 'catraca'
+import {
+  concurrency,
+  createLimiter,
+  type Events,
+  fixedWindow,
+  type MemoryStore,
+  memoryStore,
+  tokenBucket,
+} from 'catraca'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 const at = (now: number) => ({ now })
@@ -138,14 +146,17 @@ describe('keys that ended', () => {
     return limiter
   }
 
-  test.each([1, 255, 1_024, 1_025, 20_000])('%d of them leave memory within two minutes, without being asked for', (keys) => {
-    const store = memoryStore()
-    fill(store, keys)
-    expect(store.stats().keys).toBe(keys)
-    vi.advanceTimersByTime(120_000)
-    expect(store.stats()).toEqual({ keys: 0, evicted: 0, evictedLimited: 0 })
-    expect(vi.getTimerCount()).toBe(0)
-  })
+  test.each([1, 255, 1_024, 1_025, 20_000])(
+    '%d of them leave memory within two minutes, without being asked for',
+    (keys) => {
+      const store = memoryStore()
+      fill(store, keys)
+      expect(store.stats().keys).toBe(keys)
+      vi.advanceTimersByTime(120_000)
+      expect(store.stats()).toEqual({ keys: 0, evicted: 0, evictedLimited: 0 })
+      expect(vi.getTimerCount()).toBe(0)
+    },
+  )
 
   test('leave by the time that callers give, not by the clock', () => {
     const store = memoryStore()

@@ -95,7 +95,10 @@ describe('permits', () => {
   })
 
   test('release in a stack gives the permits back and keeps the rest charged', () => {
-    const limiter = createLimiter({ rate: fixedWindow({ limit: 5, window: '1m' }), inFlight: concurrency({ limit: 1 }) })
+    const limiter = createLimiter({
+      rate: fixedWindow({ limit: 5, window: '1m' }),
+      inFlight: concurrency({ limit: 1 }),
+    })
     const keys = { rate: 'k', inFlight: 'k' }
     const held = limiter.take(keys, at(0))
     expect(limiter.take(keys, at(0))).toMatchObject({ allowed: false, policy: 'inFlight' })

@@ -33,7 +33,8 @@ const make = (kind: string, limit: number) => (kinds[kind] as (limit: number) =>
 describe.each(pairs)('%s over %s', (outer, inner) => {
   const stack = () => createLimiter({ outer: make(outer, 10), inner: make(inner, 4) })
   const keys = { outer: 'k', inner: 'k' }
-  const remaining = (limiter: ReturnType<typeof stack>) => limiter.peek(keys, { now: 0 }).policies.map((one) => one.remaining)
+  const remaining = (limiter: ReturnType<typeof stack>) =>
+    limiter.peek(keys, { now: 0 }).policies.map((one) => one.remaining)
 
   test('both are charged or none', () => {
     const limiter = stack()
@@ -47,8 +48,13 @@ describe.each(pairs)('%s over %s', (outer, inner) => {
     ])
     expect(remaining(limiter)).toEqual([7, 1])
     expect(limiter.take({ outer: 'k', inner: 'other' }, { now: 0, cost: 4 }).allowed).toBe(true)
-    expect(limiter.take({ outer: 'k', inner: 'third' }, { now: 0, cost: 4 })).toMatchObject({ policy: 'outer', charged: 0 })
-    expect(limiter.peek({ outer: 'k', inner: 'third' }, { now: 0 }).policies.map((one) => one.remaining)).toEqual([3, 4])
+    expect(limiter.take({ outer: 'k', inner: 'third' }, { now: 0, cost: 4 })).toMatchObject({
+      policy: 'outer',
+      charged: 0,
+    })
+    expect(limiter.peek({ outer: 'k', inner: 'third' }, { now: 0 }).policies.map((one) => one.remaining)).toEqual([
+      3, 4,
+    ])
   })
 
   test('a refund goes to both', () => {

@@ -32,14 +32,7 @@ const short = [
   `${'k'.repeat(200)}a`,
   `${'k'.repeat(200)}b`,
 ]
-const strange = [
-  ...short,
-  `a${megabyte}`,
-  `${megabyte}a`,
-  `${megabyte}b`,
-  `${megabyte}\ud800`,
-  `${megabyte}�`,
-]
+const strange = [...short, `a${megabyte}`, `${megabyte}a`, `${megabyte}b`, `${megabyte}\ud800`, `${megabyte}�`]
 
 describe('a key is any text', () => {
   test('strange, long and similar keys are each counted on their own, and the same key again shares', () => {
@@ -77,7 +70,11 @@ describe('the empty key', () => {
     expect(allowed).toEqual([true, true, false])
     expect(limiter.take('other', { now: 0 }).remaining).toBe(1)
     expect(seen).toEqual([
-      { code: 'CATRACA_KEY_EMPTY', help: 'docs/errors/CATRACA_KEY_EMPTY.md', message: expect.stringContaining('empty key') },
+      {
+        code: 'CATRACA_KEY_EMPTY',
+        help: 'docs/errors/CATRACA_KEY_EMPTY.md',
+        message: expect.stringContaining('empty key'),
+      },
     ])
   })
 

@@ -1,4 +1,14 @@
-import { createLimiter, fixedWindow, leakyQueue, memoryStore, quota, type Rule, slidingCounter, slidingLog, tokenBucket } from 'catraca'
+import {
+  createLimiter,
+  fixedWindow,
+  leakyQueue,
+  memoryStore,
+  quota,
+  type Rule,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+} from 'catraca'
 import { describe, expect, test } from 'vitest'
 
 const ten = { limit: 10, window: '10s' } as const
@@ -30,7 +40,11 @@ describe('asking', () => {
       const other = createLimiter(rule)
       other.take('k', { now: 0, cost: 8 })
       const taken = other.take('k', { now: 0, cost })
-      expect([peeked.allowed, peeked.reason, peeked.retryAfterMs]).toEqual([taken.allowed, taken.reason, taken.retryAfterMs])
+      expect([peeked.allowed, peeked.reason, peeked.retryAfterMs]).toEqual([
+        taken.allowed,
+        taken.reason,
+        taken.retryAfterMs,
+      ])
     }
     expect(left(limiter, 0)).toBe(2)
   })

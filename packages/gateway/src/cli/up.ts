@@ -38,7 +38,11 @@ export function addUp(program: Command): void {
     .command('up')
     .description('Start a gateway in front of an HTTP service')
     .option('--upstream <origin>', 'where requests go, such as http://127.0.0.1:3000 (required)', readUpstream)
-    .addOption(new Option('--limit <requests/time>', 'requests per time').argParser(readLimit).default(byDefault, `${limit}/${window}`))
+    .addOption(
+      new Option('--limit <requests/time>', 'requests per time')
+        .argParser(readLimit)
+        .default(byDefault, `${limit}/${window}`),
+    )
     .option('--burst <requests>', 'requests that can pass at once (default: 120, at most the limit)', readBurst)
     .option('--per <what>', 'whom to count: address, or header:<name> by its value', readPer, 'address')
     .option('--trust <proxies>', 'proxies in front whose X-Forwarded-For entries are believed', readTrust, 0)
@@ -51,7 +55,8 @@ export function addUp(program: Command): void {
 async function up(flags: UpFlags, command: Command): Promise<void> {
   const { upstream, limit, burst, per, trust } = flags
   // Not left to commander, which would report it before an unknown flag, and so hide `--upsteam`.
-  if (upstream === undefined) command.error("error: required option '--upstream <origin>' not specified; see catraca up --help")
+  if (upstream === undefined)
+    command.error("error: required option '--upstream <origin>' not specified; see catraca up --help")
   const warnings = new Warnings((line) => live.note(line))
   const onWarning = (line: string): void => warnings.say(line)
   const gateway = createGateway({ upstream, ...limit, ...(burst !== undefined && { burst }), per, trust, onWarning })

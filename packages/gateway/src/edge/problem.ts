@@ -23,7 +23,7 @@ export function answerProblem(
   fields: readonly string[] = [],
 ): void {
   const { type, title, ...more } = members ?? { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error' }
-  const body = Buffer.from(JSON.stringify({ type, title, status, detail, ...more }))
+  const body = Buffer.from(`${JSON.stringify({ type, title, status, detail, ...more })}\n`)
   spareUnreadBody(request, response)
   response.writeHead(status, [
     ...response.limitFields,

@@ -111,12 +111,7 @@ function sendHead(exchange: Exchange): void {
 }
 
 /** Passes 102 and 103 on. 100 is answered at the edge, and HTTP/1.0 callers know none of them. */
-function passInterim(
-  request: EdgeRequest,
-  response: EdgeResponse,
-  status: number,
-  headers: IncomingHttpHeaders,
-): void {
+function passInterim(request: EdgeRequest, response: EdgeResponse, status: number, headers: IncomingHttpHeaders): void {
   if (request.httpVersionMinor === 0) return
   if (status === 102) response.writeProcessing()
   if (status !== 103 || headers['link'] === undefined) return

@@ -90,6 +90,7 @@ function unsupported({ headers }: EdgeRequest): string | undefined {
   // Other upgrades (h2c) are offers, which a server may leave unanswered.
   if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) return 'WebSocket connections are not passed on by this version.'
   const coding = headers['transfer-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return 'Of the transfer codings only "chunked" is known.'
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked')
+    return 'Of the transfer codings only "chunked" is known.'
   return undefined
 }

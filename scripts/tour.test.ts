@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** The address in the tour; a test uses a free port instead. */
+const tourAddress = 'http://127.0.0.1:8080'
+
+interface Started {
+  readonly child: ChildProcess
+  readonly url: string
+  /** Where the catalog listens. */
+  readonly upstream: string
+  /** What was printed, up to the last line of the introduction. */
+  readonly introduction: string
+}
+
+/** Runs what `npm start` runs, on a free port, without installing or building. */
+async function start(): Promise<Started> {
+  const child = spawn(process.execPath, ['scripts/start.mjs', '--no-build'], {
+    cwd: root,
+    env: { ...process.env, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  })
+  let introduction = ''
+  for await (const chunk of child.stdout) {
+    introduction += String(chunk)
+    if (introduction.includes('Ctrl-C')) break
+  }
+  const find = (pattern: RegExp): string => pattern.exec(introduction)?.[1] ?? `not found: ${introduction}`
+  return { child, url: find(/listens on (\S+)/), upstream: find(/upstream +(\S+)/), introduction }
+}
+
+/** Runs a command line as it is typed and gives the lines that come back. */
+async function play(command: string): Promise<string[]> {
+  const shell = spawn('bash', ['-c', `exec 2>&1\n${command}`], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  for await (const chunk of shell.stdout) output += String(chunk)
+  return output.trimEnd().split(/\r?\n/)
+}
+
+/** Lines as the tour shows them, as a pattern: `…` is anything within a line, or alone any number of lines. */
+function pattern(lines: readonly string[]): RegExp {
+  const source = lines.map((line) => {
+    if (line === '…') return '(?:.*\n)*?'
+    return `${line
+      .split('…')
+      .map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('.*')}\n`
+  })
+  return new RegExp(`^${source.join('')}$`)
+}
+
+interface Stop {
+  readonly title: string
+  readonly command: string
+  readonly lines: string[]
+}
+
+/** The stops of the page: a heading, and the command and its lines in the block below. */
+function stops(page: string): Stop[] {
+  return [...page.matchAll(/^## (.+)\n[^]*?```console\n\$ (.+)\n([^]*?)\n```$/gm)].map(
+    ([, title = '', command = '', lines = '']) => ({ title, command, lines: lines.split('\n') }),
+  )
+}
+
+const tour = readFileSync(`${root}/docs/tour.md`, 'utf8')
+
+beforeAll(() => {
+  if (spawnSync('curl', ['--version']).status !== 0) throw new Error('curl is needed to play the tour; install curl')
+})
+
+describe('docs/tour.md', () => {
+  test('has a command below every heading', () => {
+    expect(stops(tour).map(({ title }) => title)).toEqual([...tour.matchAll(/^## (.+)$/gm)].map(([, title]) => title))
+  })
+
+  test.each(stops(tour))('$title', async ({ command, lines }) => {
+    const { url } = await start()
+    const output = await play(command.replaceAll(tourAddress, url))
+    expect(`${output.join('\n')}\n`).toMatch(pattern(lines))
+  })
+})
+
+describe('npm start', () => {
+  test('prints a normal call that is answered 200', async () => {
+    const [call] = commands(await start())
+    const output = await play(call ?? '')
+    expect(output).toContain('HTTP/1.1 200 OK')
+    expect(output).toContain('RateLimit-Policy: "address";q=10;w=20')
+    expect(output.at(-1)).toMatch(/"id":7,/)
+  })
+
+  test('prints a loop that ends in 429', async () => {
+    const [, loop] = commands(await start())
+    const output = await play(loop ?? '')
+    expect(output).toHaveLength(20)
+    expect(output.slice(0, 10)).toEqual(Array(10).fill('200'))
+    expect(output.at(-1)).toBe('429')
+  })
+
+  test('prints how to see the headers, before and after the loop', async () => {
+    const [, loop, headers] = commands(await start())
+    expect(await play(headers ?? '')).toEqual([
+      'RateLimit-Policy: "address";q=10;w=20',
+      'RateLimit: "address";r=9;t=20',
+    ])
+    await play(loop ?? '')
+    expect(await play(headers ?? '')).toEqual([
+      'RateLimit-Policy: "address";q=10;w=20',
+      expect.stringMatching(/^RateLimit: "address";r=0;t=\d+$/),
+      expect.stringMatching(/^Retry-After: \d+$/),
+    ])
+  })
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('ends everything on %s', async (signal) => {
+    const { child, url, upstream } = await start()
+    expect([await listens(url), await listens(upstream)]).toEqual([true, true])
+    child.kill(signal)
+    expect(await once(child, 'exit')).toEqual([0, null])
+    expect([await listens(url), await listens(upstream)]).toEqual([false, false])
+  })
+
+  test('leaves no process behind when it is killed', async () => {
+    const { child, url, upstream } = await start()
+    child.kill('SIGKILL')
+    while ((await listens(url)) || (await listens(upstream)));
+  })
+
+  test('says which port is taken', async () => {
+    const { url } = await start()
+    const { port } = new URL(url)
+    const second = spawnSync(process.execPath, ['scripts/start.mjs', '--no-build'], {
+      cwd: root,
+      env: { ...process.env, PORT: port },
+      encoding: 'utf8',
+    })
+    expect(second.status).toBe(1)
+    expect(second.stderr).toBe(`catraca: port ${port} is already in use; choose another: PORT=8081 npm start\n`)
+  })
+})
+
+/** The indented commands of the introduction, in order. */
+function commands({ introduction }: Started): string[] {
+  return [...introduction.matchAll(/^ {4}(curl .+)$/gm)].map(([, command = '']) => command)
+}
+
+/** True when something takes connections there. */
+async function listens(url: string): Promise<boolean> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
