@@ -114,12 +114,12 @@ function outside(
 /** The room of a file of the library: its first folder, or {@link entry} for a file beside the rooms. */
 function roomOf(path: string): string {
   const parts = path.slice(library.length + 1).split('/')
-  return path.startsWith(`${library}/`) && parts.length > 1 ? (parts[0] as string) : entry
+  return path.startsWith(`${library}/`) && parts.length > 1 ? (parts[0] ?? entry) : entry
 }
 
 /** The part of a room that a file belongs to: a folder, or the file itself. */
 function partOf(path: string): string {
-  return path.split('/')[4] as string
+  return path.split('/')[4] ?? ''
 }
 
 function isFolder(path: string): boolean {

@@ -42,7 +42,8 @@ describe('generated parts of the pages come from runs and are current', () => {
 
 describe('the code on the pages runs and prints what the page says', () => {
   const pattern = /```ts\n([\s\S]*?)```(?:\n+```text\n([\s\S]*?)```)?/g
-  for (const page of pages) {
+  // The design speaks of what is not built yet.
+  for (const page of pages.filter((name) => name !== 'docs/design.md')) {
     const examples = [...readFileSync(join(root, page), 'utf8').matchAll(pattern)]
     for (const [index, [, code = '', output = '']] of examples.entries()) {
       test(`${page}, example ${index + 1}`, async () => {

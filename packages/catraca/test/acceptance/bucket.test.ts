@@ -59,7 +59,7 @@ describe('capacity and refill', () => {
     expect(mostWithin(times, 60_000)).toBe(119)
   })
 
-  test('acceptance 36: a batch of 90 every five minutes passes whole; a counter of 10 per second passes 50 of 450', () => {
+  test('acceptance 36: 90 every five minutes pass whole; a counter of 10 per second passes 50 of 450', () => {
     const batches = [0, 1, 2, 3, 4].flatMap((batch) => every(1, batch * 300_000, batch * 300_000 + 90))
     expect(admitted(tokenBucket({ limit: 10, window: '1s', burst: 90 }), batches).length).toBe(450)
     expect(admitted(slidingCounter({ limit: 10, window: '1s' }), batches).length).toBe(50)

@@ -16,7 +16,7 @@ const rules = {
 }
 const mostInASecond = (rule: Rule, times: readonly number[]): number => mostWithin(admitted(rule, times), 1_000)
 
-test('acceptance 37: of 20 requests within 200 ms windows, log and counter admit 10, the bucket family and the queue 11', () => {
+test('acceptance 37: of 20 within 200 ms windows, log and counter admit 10, bucket, meter and queue 11', () => {
   const counts = Object.entries(rules).map(([name, rule]) => [name, admitted(rule, twentyIn200ms).length])
   expect(Object.fromEntries(counts)).toEqual({
     fixed: 10,
@@ -93,7 +93,7 @@ describe('pattern A in detail', () => {
   })
 })
 
-test('acceptance 61: pattern B pins the comparison: estimate < limit admits 11, estimate + 1 ≤ limit would 10', () => {
+test('acceptance 61: pattern B pins the comparison: estimate < limit gives 11, estimate + 1 ≤ limit 10', () => {
   const other = (times: readonly number[]): number[] => {
     const counts = new Map<number, number>()
     return times.filter((now) => {

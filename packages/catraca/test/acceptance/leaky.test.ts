@@ -12,7 +12,7 @@ describe('the queue', () => {
     expect(departures(sixPlaces, atOnce(9, 0))).toEqual([500, 1_000, 1_500, 2_000, 2_500, 3_000])
   })
 
-  test('acceptance 52: with k − 1 ahead the wait is k ÷ rate, at worst capacity ÷ rate, for any place freed later', () => {
+  test('acceptance 52: with k − 1 ahead the wait is k ÷ rate, at worst capacity ÷ rate', () => {
     const limiter = createLimiter(sixPlaces)
     for (let place = 1; place <= 6; place++) {
       expect(limiter.take('key', { now: 0 }).delayMs).toBe(500 * place)
@@ -54,7 +54,7 @@ describe('the meter', () => {
   })
 })
 
-test('acceptance 55: the shaper delays and drops nothing while there is room; the policer drops and delays nothing', () => {
+test('acceptance 55: the shaper delays and, with room, drops nothing; the policer drops and delays nothing', () => {
   const shaper = run(leakyQueue({ limit: 10, window: '1s', capacity: 20 }), twentyIn200ms)
   expect(shaper.filter(({ allowed }) => !allowed).length).toBe(0)
   expect(shaper.every(({ delayMs }) => delayMs > 0)).toBe(true)

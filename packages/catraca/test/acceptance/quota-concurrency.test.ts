@@ -51,7 +51,7 @@ describe('quota', () => {
 })
 
 describe('what is under way at once', () => {
-  test('acceptance 206: 120 per second × 0.5 s are 60 in flight, twice as slow 120; the rate limit sees no change', () => {
+  test('acceptance 206: 120 per second × 0.5 s are 60 in flight, twice as slow 120; the rate is the same', () => {
     const fast = flow({ limit: 1_000, perSecond: 120, serviceUs: 500_000, seconds: 10 })
     const slow = flow({ limit: 1_000, perSecond: 120, serviceUs: 1_000_000, seconds: 10 })
     for (let second = 2; second <= 9; second++) {
@@ -74,7 +74,7 @@ describe('what is under way at once', () => {
     expect(Math.max(...calls.map(({ inFlight }) => inFlight))).toBe(30)
   })
 
-  test('acceptance 208: a rate limit of 120 per second piles requests up before a service for 60: 60 more per second', () => {
+  test('acceptance 208: a rate limit of 120 per second before a service for 60 piles up 60 more per second', () => {
     const calls = flow({ limit: 10_000, perSecond: 120, serviceUs: 500_000, seconds: 10, servers: 30 })
     for (let second = 2; second <= 9; second++) {
       const growth = inFlightAt(calls, second) - inFlightAt(calls, second - 1)

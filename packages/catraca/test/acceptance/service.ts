@@ -19,7 +19,7 @@ export interface Flow {
   servers?: number
 }
 
-/** Offers an even flow to a rate limit and a concurrency limit before a service; ends come before arrivals at an instant. */
+/** An even flow to a rate limit and a concurrency limit before a service; at an instant ends come before arrivals. */
 export function flow({ limit, perSecond, serviceUs, seconds, servers = Number.POSITIVE_INFINITY }: Flow): Call[] {
   const limiter = createLimiter({
     rate: tokenBucket({ limit: perSecond, window: '1s' }),

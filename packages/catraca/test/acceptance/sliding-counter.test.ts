@@ -53,7 +53,7 @@ test('acceptance 20: a spent limit comes back one place per 0.6 s from 60.01 s; 
   expect(logged).toEqual(every(10, 60_000, 61_000))
 })
 
-test('acceptance 21: after 100 at 59.999 s it admits 200 inside one half-open window, the worst case; the log 100', () => {
+test('acceptance 21: after 100 at 59.999 s the worst case is 200 in one half-open window; the log has 100', () => {
   const arrivals = [...atOnce(100, 59_999), ...every(100, 60_000, 119_999)]
   expect(mostWithin(admitted(hundredPerMinute, arrivals), 60_000)).toBe(200)
   expect(admitted(hundredPerMinute, arrivals).length).toBe(200)

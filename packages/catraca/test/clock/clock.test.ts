@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import type * as Clock from '../../src/core/clock.ts'
 
-/** Time as the library sees it after a fresh import: both clocks in milliseconds, and how often the fine one was read. */
+/** The clock is no public entry; a literal path into another project is an error of the compiler. */
+const clockFile = new URL('../../src/core/clock.ts', import.meta.url).href
+const importClock = (): Promise<typeof Clock> => import(clockFile) as Promise<typeof Clock>
+
+/** Time as a fresh import sees it: both clocks in milliseconds, and how often the fine one was read. */
 interface Time {
   wall: number
   fine: number
@@ -23,8 +28,12 @@ function stubTime(): Time {
       return time.fine
     },
   })
-  Date.now = (() => time.wall).bind(undefined)
+  Date.now = readWall.bind(time)
   return time
+}
+
+function readWall(this: Time): number {
+  return this.wall
 }
 
 function pass(time: Time, ms: number): void {
@@ -39,9 +48,9 @@ afterEach(() => {
 })
 
 describe('the clock', () => {
-  test('shows whole microseconds of the wall clock at which it was anchored, moved on by the monotonic clock', async () => {
+  test('shows whole microseconds: the wall clock at its start, moved on by the monotonic one', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     expect(nowUs()).toBe(1_800_000_000_000_000)
     await turn()
     time.fine += 0.0019
@@ -53,7 +62,7 @@ describe('the clock', () => {
 
   test('does not go back when the wall clock is set back by up to a second', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     let last = nowUs()
     for (let step = 0; step < 50; step++) {
       await turn()
@@ -67,7 +76,7 @@ describe('the clock', () => {
 
   test('follows the wall clock when the two drift apart by more than a second, and reports the step once', async () => {
     const time = stubTime()
-    const { nowUs, onClockStep } = await import('../../src/core/clock.ts')
+    const { nowUs, onClockStep } = await importClock()
     const steps: number[] = []
     const stop = onClockStep((ms) => steps.push(ms))
     nowUs()
@@ -124,7 +133,7 @@ describe('decisions', () => {
 describe('one reading for several decisions', () => {
   test('in a busy turn serves at most 16 of them', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     time.perRead = 0.001
     for (let turns = 0; turns < 5; turns++) {
       const uses = new Map<number, number>()
@@ -140,7 +149,7 @@ describe('one reading for several decisions', () => {
 
   test('is never used in a later turn, busy or not', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     for (let turns = 0; turns < 60; turns++) {
       pass(time, 5)
       const calls = turns % 3 === 0 ? 1 : 5 + turns
@@ -150,9 +159,9 @@ describe('one reading for several decisions', () => {
     }
   })
 
-  test('made in a setImmediate callback is not used by the timer that runs next, though both are in one round of the loop', async () => {
+  test('made in a setImmediate callback is not used by the timer that runs next', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     time.perRead = 0.001
     await turn()
     const seen = await new Promise<number>((resolve) => {
@@ -167,7 +176,7 @@ describe('one reading for several decisions', () => {
 
   test('is not shared when decisions come one per turn or far apart', async () => {
     const time = stubTime()
-    const { nowUs } = await import('../../src/core/clock.ts')
+    const { nowUs } = await importClock()
     nowUs()
     for (let calls = 0; calls < 20; calls++) {
       await turn()

@@ -3,7 +3,7 @@ import { mock, test } from 'node:test'
 import { createLimiter, fixedWindow, memoryStore, tokenBucket } from '../../dist/index.js'
 
 /** Run by node-test.test.ts as a process of its own, against the library as it is published. */
-test('under mock.timers of node:test a limiter without a given time follows them', () => {
+void test('under mock.timers of node:test a limiter without a given time follows them', () => {
   mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_800_000_000_000 })
   const limiter = createLimiter(tokenBucket({ limit: 2, window: '1s' }))
   assert.equal(limiter.take('k', { cost: 2 }).allowed, true)
@@ -17,7 +17,7 @@ test('under mock.timers of node:test a limiter without a given time follows them
   mock.timers.reset()
 })
 
-test('keys that ended leave memory by the mocked time', () => {
+void test('keys that ended leave memory by the mocked time', () => {
   mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_800_000_000_000 })
   const store = memoryStore()
   const limiter = createLimiter(fixedWindow({ limit: 2, window: '1s' }), { store })
@@ -28,7 +28,7 @@ test('keys that ended leave memory by the mocked time', () => {
   mock.timers.reset()
 })
 
-test('after reset the real time counts again', () => {
+void test('after reset the real time counts again', () => {
   const limiter = createLimiter(fixedWindow({ limit: 1, window: '1d', anchor: 'first' }))
   mock.timers.enable({ apis: ['Date'], now: 1_000 })
   limiter.take('k')

@@ -181,7 +181,7 @@ describe('calls at the wrong place', () => {
     expectFailure(() => createLimiter(ten(), { store }), { code: 'CATRACA_LIMITER_CLOSED', says: ['store'] })
   })
 
-  test('a limiter whose store was closed refuses to decide, and closing it leaves the sizes of the store at zero', () => {
+  test('a limiter whose store was closed does not decide; closing it leaves the store at zero keys', () => {
     const store = memoryStore()
     const limiter = createLimiter(ten(), { store })
     limiter.take('k')

@@ -1,6 +1,5 @@
 import {
   concurrency,
-  createLimiter,
   fixedWindow,
   gcra,
   leakyMeter,

@@ -10,7 +10,7 @@ export interface Expected {
   says: readonly string[]
 }
 
-/** Runs a call that must fail, and checks that the error names its code, its page, the place, the value and what is allowed. */
+/** A call that must fail, with an error that names its code, its page, the place, the value and what is allowed. */
 export function expectFailure(call: () => unknown, { code, path, says }: Expected): CatracaError {
   let caught: unknown
   try {

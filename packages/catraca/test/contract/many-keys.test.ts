@@ -1,5 +1,5 @@
 import { createLimiter, fixedWindow, memoryStore, type Rule, slidingCounter, slidingLog, tokenBucket } from 'catraca'
-import fc from 'fast-check'
+import { type Arbitrary, array, assert, constant, integer, nat, oneof, property, record } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 const limit = 50
@@ -12,16 +12,16 @@ const rules: Record<string, { rule: Rule; runs: number }> = {
 }
 
 type Step = { kind: 'take' | 'reset' | 'refund' | 'sweep' | 'forget all'; key: number; cost: number }
-const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.oneof(
-    { weight: 60, arbitrary: fc.constant('take' as const) },
-    { weight: 30, arbitrary: fc.constant('reset' as const) },
-    { weight: 6, arbitrary: fc.constant('refund' as const) },
-    { weight: 3, arbitrary: fc.constant('sweep' as const) },
-    { weight: 1, arbitrary: fc.constant('forget all' as const) },
+const step: Arbitrary<Step> = record({
+  kind: oneof(
+    { weight: 60, arbitrary: constant('take' as const) },
+    { weight: 30, arbitrary: constant('reset' as const) },
+    { weight: 6, arbitrary: constant('refund' as const) },
+    { weight: 3, arbitrary: constant('sweep' as const) },
+    { weight: 1, arbitrary: constant('forget all' as const) },
   ),
-  key: fc.nat(1_400),
-  cost: fc.integer({ min: 1, max: 20 }),
+  key: nat(1_400),
+  cost: integer({ min: 1, max: 20 }),
 })
 const name = (key: number): string => (key % 3 === 0 ? `${key}` : `client:${key}:${'x'.repeat(key % 40)}`)
 
@@ -30,50 +30,46 @@ describe.each(Object.entries(rules))('a state of %s', (_, { rule, runs }) => {
   afterEach(() => vi.useRealTimers())
 
   test('every key keeps its state while thousands come, move and go, as a map would', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 900, max: 1_300 }),
-        fc.array(step, { minLength: 50, maxLength: 300 }),
-        (start, steps) => {
-          const store = memoryStore()
-          const limiter = createLimiter(rule, { store })
-          const model = new Map<string, number>()
-          let now = 10 * hour
-          const take = (key: string, cost: number) => {
-            const used = model.get(key) ?? 0
-            const decision = limiter.take(key, { now, cost })
-            if (decision.allowed !== used + cost <= limit)
-              throw new Error(`${key}: ${decision.allowed} with ${used} used`)
-            if (decision.allowed) model.set(key, used + cost)
-            return decision
+    assert(
+      property(integer({ min: 900, max: 1_300 }), array(step, { minLength: 50, maxLength: 300 }), (start, steps) => {
+        const store = memoryStore()
+        const limiter = createLimiter(rule, { store })
+        const model = new Map<string, number>()
+        let now = 10 * hour
+        const take = (key: string, cost: number) => {
+          const used = model.get(key) ?? 0
+          const decision = limiter.take(key, { now, cost })
+          if (decision.allowed !== used + cost <= limit)
+            throw new Error(`${key}: ${decision.allowed} with ${used} used`)
+          if (decision.allowed) model.set(key, used + cost)
+          return decision
+        }
+        for (let key = 0; key < start; key++) take(name(key), 1 + (key % 9))
+        for (const { kind, key, cost } of steps) {
+          if (kind === 'sweep') vi.advanceTimersByTime(1_000)
+          else if (kind === 'forget all') {
+            now += 3 * hour
+            limiter.peek('nobody', { now })
+            model.clear()
+            vi.advanceTimersByTime(70_000)
+            expect(store.stats().keys).toBe(0)
+          } else if (kind === 'reset') {
+            limiter.reset(name(key))
+            model.delete(name(key))
+          } else {
+            const decision = take(name(key), cost)
+            if (kind === 'take' || !decision.allowed) continue
+            expect(limiter.refund(decision)).toBe(cost)
+            model.set(name(key), (model.get(name(key)) ?? 0) - cost)
           }
-          for (let key = 0; key < start; key++) take(name(key), 1 + (key % 9))
-          for (const { kind, key, cost } of steps) {
-            if (kind === 'sweep') vi.advanceTimersByTime(1_000)
-            else if (kind === 'forget all') {
-              now += 3 * hour
-              limiter.peek('nobody', { now })
-              model.clear()
-              vi.advanceTimersByTime(70_000)
-              expect(store.stats().keys).toBe(0)
-            } else if (kind === 'reset') {
-              limiter.reset(name(key))
-              model.delete(name(key))
-            } else {
-              const decision = take(name(key), cost)
-              if (kind === 'take' || !decision.allowed) continue
-              expect(limiter.refund(decision)).toBe(cost)
-              model.set(name(key), (model.get(name(key)) ?? 0) - cost)
-            }
-          }
-          const wrong = Array.from({ length: 1_401 }, (_, key) => name(key)).filter(
-            (key) => limiter.peek(key, { now }).remaining !== limit - (model.get(key) ?? 0),
-          )
-          expect(wrong).toEqual([])
-          limiter.close()
-          store.close()
-        },
-      ),
+        }
+        const wrong = Array.from({ length: 1_401 }, (_, key) => name(key)).filter(
+          (key) => limiter.peek(key, { now }).remaining !== limit - (model.get(key) ?? 0),
+        )
+        expect(wrong).toEqual([])
+        limiter.close()
+        store.close()
+      }),
       { numRuns: runs, seed: 20_270_101 },
     )
   })

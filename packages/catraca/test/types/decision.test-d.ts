@@ -66,7 +66,7 @@ test('an error is narrowed to its code', () => {
     expectTypeOf(caught.help).toEqualTypeOf<string>()
   }
   // @ts-expect-error a code that does not exist
-  new CatracaError('CATRACA_NOPE', 'message')
+  throw new CatracaError('CATRACA_NOPE', 'message')
 })
 
 test('listeners get the event of their name', () => {

@@ -1,4 +1,13 @@
-import { concurrency, createLimiter, type Decision, type Keys, type Limiter, memoryStore, tokenBucket } from 'catraca'
+import {
+  concurrency,
+  createLimiter,
+  type Decision,
+  type Keys,
+  type Limiter,
+  memoryStore,
+  type SomeKeys,
+  tokenBucket,
+} from 'catraca'
 import { describe, expectTypeOf, test } from 'vitest'
 
 const rule = tokenBucket({ limit: 5, window: '1m' })
@@ -6,12 +15,16 @@ const single = createLimiter(rule)
 const stack = createLimiter({ user: rule, tenant: rule })
 const withStore = createLimiter({ user: rule }, { name: 'api', store: memoryStore({ maxKeys: 10, seed: 1 }) })
 
+type Single = Limiter<typeof rule>
+type Stack = typeof stack
+type Pair = { readonly user: string; readonly tenant: string }
+
 describe('a limiter of one rule takes a text', () => {
   test('and nothing else', () => {
-    expectTypeOf(single.take).parameter(0).toEqualTypeOf<string>()
-    expectTypeOf(single.peek).parameter(0).toEqualTypeOf<string>()
-    expectTypeOf(single.tryTake).parameter(0).toEqualTypeOf<string>()
-    expectTypeOf(single.reset).parameter(0).toEqualTypeOf<string>()
+    expectTypeOf<Parameters<Single['take']>[0]>().toEqualTypeOf<string>()
+    expectTypeOf<Parameters<Single['tryTake']>[0]>().toEqualTypeOf<string>()
+    expectTypeOf<Parameters<Single['peek']>[0]>().toEqualTypeOf<string>()
+    expectTypeOf<Parameters<Single['reset']>[0]>().toEqualTypeOf<string>()
     // @ts-expect-error an object is for stacks
     single.take({ user: 'u' })
     // @ts-expect-error a number is no key
@@ -25,8 +38,9 @@ describe('a limiter of one rule takes a text', () => {
 
 describe('a stack takes a text for each of its names', () => {
   test('all of them and no others where it decides', () => {
-    expectTypeOf(stack.take).parameter(0).toEqualTypeOf<{ readonly user: string; readonly tenant: string }>()
-    expectTypeOf(stack.peek).parameter(0).toEqualTypeOf<{ readonly user: string; readonly tenant: string }>()
+    expectTypeOf<Parameters<Stack['take']>[0]>().toEqualTypeOf<Pair>()
+    expectTypeOf<Parameters<Stack['tryTake']>[0]>().toEqualTypeOf<Pair>()
+    expectTypeOf<Parameters<Stack['peek']>[0]>().toEqualTypeOf<Pair>()
     stack.take({ user: 'u', tenant: 't' })
     withStore.take({ user: 'u' })
     // @ts-expect-error tenant is missing
@@ -46,6 +60,8 @@ describe('a stack takes a text for each of its names', () => {
   })
 
   test('some of them where it manages', () => {
+    expectTypeOf<Parameters<Stack['reset']>[0]>().toEqualTypeOf<Partial<Pair>>()
+    expectTypeOf<SomeKeys<typeof rule>>().toEqualTypeOf<string>()
     stack.reset({ user: 'u' })
     stack.block({ tenant: 't' }, '5m')
     stack.unblock({})
@@ -66,8 +82,8 @@ describe('answers', () => {
     expectTypeOf(single.take('k')).toEqualTypeOf<Decision>()
     expectTypeOf(stack.take({ user: 'u', tenant: 't' })).toEqualTypeOf<Decision>()
     expectTypeOf(single.tryTake('k')).toEqualTypeOf<Decision | undefined>()
-    expectTypeOf(single.refund).returns.toEqualTypeOf<number>()
-    expectTypeOf(single.release).returns.toEqualTypeOf<void>()
+    expectTypeOf(single.refund(single.take('k'))).toEqualTypeOf<number>()
+    expectTypeOf<ReturnType<Single['release']>>().toEqualTypeOf<void>()
     expectTypeOf(single.on('decision', () => {})).toEqualTypeOf<() => void>()
   })
 
