@@ -96,8 +96,8 @@ export const mutants = [
   {
     name: 'refund of what has drained',
     file: bucket,
-    find: 'const own = Math.max(0, charge.level - elapsed * this.rate)',
-    replace: 'const own = charge.level',
+    find: 'const own = charge.level - elapsed * this.rate - since',
+    replace: 'const own = charge.level - since',
   },
   {
     name: 'broken clock gives a fresh limit',
@@ -114,8 +114,8 @@ export const mutants = [
   {
     name: 'shaper does not delay',
     file: bucket,
-    find: 'return this.shapes ? this.resetTicks(snapshot) : 0',
-    replace: 'return this.shapes ? this.resetTicks(snapshot) - 1 : 0',
+    find: 'ceilDiv(this.drained(-lead, level) + cost * this.unit, this.rate)',
+    replace: 'floorDiv(this.drained(-lead, level) + cost * this.unit, this.rate)',
   },
   {
     name: 'peek takes',

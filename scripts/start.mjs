@@ -2,6 +2,7 @@
 // With --no-build nothing is installed or built first. PORT chooses the port; 0 takes a free one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -91,7 +92,7 @@ async function startChild(file, args, env, stdout) {
   child.once('exit', (code) => {
     if (stopping) return
     exitCode = code || 1
-    stop()
+    void stop()
   })
   return new Promise((resolve) => child.once('message', ({ ready }) => resolve(ready)))
 }
@@ -113,11 +114,23 @@ async function stop() {
   process.exit(exitCode)
 }
 
-/** Under npm, ends with npm: a killed npm cannot pass its end on. */
+/** Under npm, ends with npm: one that was killed cannot pass its end on. */
 function watchParent() {
   if (process.env.npm_lifecycle_event === undefined) return
-  const parent = process.ppid
+  const first = lineage()
   setInterval(() => {
-    if (process.ppid !== parent && !stopping) stop()
+    if (lineage() !== first && !stopping) void stop()
   }, 1_000).unref()
+}
+
+/** The ids of the processes up to npm: it starts a shell, which may stay between npm and this process. */
+function lineage() {
+  try {
+    // The id, the name in brackets, the state and the id of the parent.
+    const [, name, parent] = /^\d+ \((.*)\) \S (\d+)/.exec(readFileSync(`/proc/${process.ppid}/stat`, 'utf8')) ?? []
+    if (name.endsWith('sh')) return `${process.ppid} ${parent}`
+  } catch {
+    // Not everywhere is there a /proc.
+  }
+  return String(process.ppid)
 }

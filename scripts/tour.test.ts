@@ -83,7 +83,7 @@ describe('docs/tour.md', () => {
     expect(stops(tour).map(({ title }) => title)).toEqual([...tour.matchAll(/^## (.+)$/gm)].map(([, title]) => title))
   })
 
-  test.each(stops(tour))('$title', async ({ command, lines }) => {
+  test.each(stops(tour).map((stop) => [stop.title, stop] as const))('%s', async (_title, { command, lines }) => {
     const { url } = await start()
     const output = await play(command.replaceAll(tourAddress, url))
     expect(`${output.join('\n')}\n`).toMatch(pattern(lines))

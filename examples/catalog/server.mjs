@@ -52,8 +52,9 @@ function stop() {
 
 process.once('SIGINT', stop)
 process.once('SIGTERM', stop)
-// The process that started this one is gone.
+// The process that started this one is gone; it may have gone before this one listened.
 process.once('disconnect', stop)
+if (process.connected === false) process.exit()
 
 server.on('error', (error) => {
   process.stderr.write(`error: the catalog cannot listen (${error.code})\n`)
@@ -62,5 +63,5 @@ server.on('error', (error) => {
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
   const url = `http://127.0.0.1:${server.address().port}`
   process.stdout.write(`catalog listens on ${url}\n`)
-  process.send?.({ ready: url })
+  if (process.connected) process.send({ ready: url })
 })

@@ -59,7 +59,8 @@ export class Gateway {
     this.partition = new Partition(header, trust)
     this.fields = new LimitFields(policy, limit, windowMs, burst)
     this.refusal = new Refusal(policy, limit, windowMs, `Each ${whom} may send ${amount}.`, random)
-    this.server = new EdgeServer((request, response) => this.answer(request, response), timeouts.clientIdleMs)
+    const answer = (request: EdgeRequest, response: EdgeResponse): void => this.answer(request, response)
+    this.server = new EdgeServer(answer, onWarning, timeouts.clientIdleMs)
     this.proxy = new Proxy({
       origin,
       trusted: trust > 0,

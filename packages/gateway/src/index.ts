@@ -1,4 +1,5 @@
 export * from 'catraca'
 export type { Per } from './edge/partition.ts'
 export { createGateway, type Gateway, type GatewayStats, type ListenOptions } from './gateway.ts'
-export type { GatewayOptions, Timeouts } from './options.ts'
+export type { GatewayOptions } from './options.ts'
+export type { Timeouts } from './timeouts.ts'

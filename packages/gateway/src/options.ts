@@ -1,19 +1,8 @@
 import { CatracaError, type Duration, type Rule, tokenBucket } from 'catraca'
 import { maxHops } from './edge/forwarded.ts'
 import { type Per, perHeader } from './edge/partition.ts'
+import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 import { parseOrigin } from './upstream/origin.ts'
-
-/** How long the gateway waits, in milliseconds. */
-export interface Timeouts {
-  /** For a connection to the upstream. Default 1000. */
-  readonly connectMs: number
-  /** For the head of the upstream's answer, from the moment the request was sent. Default 5000. */
-  readonly responseMs: number
-  /** For the next bytes of the upstream's answer while the caller takes them. Default 5000. */
-  readonly bodyIdleMs: number
-  /** For a caller who in the middle of a request neither sends nor reads. Default 60000. */
-  readonly clientIdleMs: number
-}
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -32,9 +21,9 @@ export interface GatewayOptions {
   per?: Per
   /** Trusted proxies in front that append to `X-Forwarded-For`, 0 to 32. Default 0: the header is not believed. */
   trust?: number
-  /** Milliseconds from 1 to 2^31 - 1 each. */
+  /** How long to wait; those not given have their defaults. */
   timeouts?: Partial<Timeouts>
-  /** Called with one line of text for each request that the upstream failed. Default: nothing is said. */
+  /** Called with one line of text for each request that the upstream failed, among others. Default: nothing is said. */
   onWarning?: (line: string) => void
   /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
   random?: () => number
@@ -55,7 +44,6 @@ export interface Settings {
   readonly random: () => number
 }
 
-const defaultTimeouts: Timeouts = { connectMs: 1_000, responseMs: 5_000, bodyIdleMs: 5_000, clientIdleMs: 60_000 }
 const defaultBurst = 120
 
 /** Requests per window, and the capacity where none is given. */

@@ -19,7 +19,7 @@ export interface Upstream {
 
 /** Starts an HTTP service that ends with the test. Default: answers 200 with `ok`. */
 export async function startUpstream(
-  answer: (request: IncomingMessage, response: ServerResponse) => void = (_, response) => response.end('ok'),
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown = (_, response) => response.end('ok'),
 ): Promise<Upstream> {
   const seen: IncomingMessage[] = []
   const server = createServer((incoming, response) => {
@@ -123,7 +123,7 @@ export async function sendRaw(port: number, text: string): Promise<string> {
 export async function until(condition: () => boolean): Promise<void> {
   const deadline = performance.now() + 10_000
   while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`still waiting for: ${condition}`)
+    if (performance.now() > deadline) throw new Error(`still waiting for: ${condition.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -93,13 +93,19 @@ describe('requests on their way to the upstream', () => {
     expect(upstream.seen[0]?.headers.expect).toBeUndefined()
   })
 
+  test('of HTTP/1.0 are not told to continue, which they would not understand', async () => {
+    const { port } = await startGateway((await startUpstream()).origin)
+    const answer = await sendRaw(port, 'POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
   test('end at the upstream when the caller leaves', async () => {
     let upstreamClosed = false
     const upstream = await startUpstream((_, response) => {
       if (upstreamClosed) response.end('ok')
       else response.once('close', () => (upstreamClosed = true))
     })
-    const { url, gateway } = await startGateway(upstream.origin)
+    const { url, gateway } = await startGateway(upstream.origin, { timeouts: { responseMs: 60_000 } })
     const outgoing = request(url, { agent: false })
     outgoing.on('error', () => {})
     outgoing.end()
@@ -238,11 +244,15 @@ describe('answers on their way to the caller', () => {
   test('come early, before the body was sent, and still arrive', async () => {
     const upstream = await startUpstream((_, response) => response.writeHead(413).end('too long'))
     const { url } = await startGateway(upstream.origin)
-    const outgoing = request(url, { method: 'POST', agent: false, headers: { 'Content-Length': big.length } })
+    const outgoing = request(url, {
+      method: 'POST',
+      agent: false,
+      headers: { 'Content-Length': big.length, Connection: 'keep-alive' },
+    })
     outgoing.on('error', () => {})
     outgoing.end(big)
     const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
-    expect(incoming.statusCode).toBe(413)
+    expect(incoming).toMatchObject({ statusCode: 413, headers: { connection: 'close' } })
     expect((await readAll(incoming)).toString()).toBe('too long')
   })
 

@@ -133,7 +133,8 @@ export class Decision implements Charge {
 
   /** Milliseconds before which the request must not start: 0 except for `leakyQueue`. */
   get delayMs(): number {
-    return this.allowed ? fromNow(this, this.source.rule.delayTicks(this, nowTick(this))) : 0
+    if (!this.allowed) return 0
+    return fromNow(this, this.source.rule.delayTicks(this, nowTick(this), this.cost - this.charged))
   }
 
   /** Units charged to every policy: the cost when admitted; 0 when refused or only peeked at. */

@@ -39,7 +39,8 @@ export interface Rule {
   /** Takes `cost` units at `now`, unasked; 0 only brings the state to now. `permit` is the id of the taker in a list. */
   charge(state: Float64Array, at: number, now: number, cost: number, permit: number): Float64Array
   /**
-   * Gives back up to `units` of an earlier charge while they still count, and says how many were given.
+   * Gives back up to `units` of an earlier charge while they still count, and says how many were given (of a bucket
+   * perhaps a fraction: what the refill has not returned already).
    * Never below what others have used; nothing once the charged window is over.
    */
   refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number
@@ -52,8 +53,11 @@ export interface Rule {
 
   /** Ticks after `now` at which a state equals that of a key never seen. */
   resetTicks(snapshot: Snapshot, now: number): number
-  /** Ticks after `now` before which an admitted request must not start; 0 except for a shaper. */
-  delayTicks(snapshot: Snapshot, now: number): number
+  /**
+   * Ticks after `now` before which an admitted request must not start; 0 except for a shaper. `cost` is what a request
+   * that was only asked about would add to the snapshot.
+   */
+  delayTicks(snapshot: Snapshot, now: number, cost: number): number
 }
 
 /** A state at one decision; what each number means is the rule's own. Of a list, `prior` is the permit. */

@@ -1,5 +1,5 @@
 import { graceUs } from '../core/rule.ts'
-import { storedKey } from '../stores/key.ts'
+import { flatCopy, storedKey } from '../stores/key.ts'
 
 /** Keys that are refused whatever their limit says. They are few and set by the application, so they are never evicted. */
 export class Blocks {
@@ -15,7 +15,7 @@ export class Blocks {
   }
 
   add(policy: number, key: string, nowUs: number, us: number): void {
-    this.perPolicy[policy]?.set(storedKey(key), { fromUs: nowUs, us })
+    this.perPolicy[policy]?.set(flatCopy(storedKey(key)), { fromUs: nowUs, us })
     this.recount()
   }
 

@@ -5,7 +5,7 @@ import { rejectUnknown } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { Store } from '../stores/store.ts'
-import { Limiter, type Rules } from './limiter.ts'
+import { Limiter, listenerInvalid, type Rules } from './limiter.ts'
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
@@ -32,6 +32,12 @@ export function createLimiter<const R extends Rules>(rules: R, options: LimiterO
   rejectUnknown(optionNames, options, 'options')
   const { name = '', store, on = {} } = options
   rejectUnknown(eventNames, on, 'options.on')
+  for (const [event, listener] of Object.entries(on)) {
+    if (typeof listener !== 'function') throw listenerInvalid(listener, `options.on.${event}`)
+  }
+  if (store !== undefined && typeof store?.open !== 'function') {
+    throw invalid('options.store', store, 'a store such as memoryStore({ … })')
+  }
   if (name !== '') checkName(name, 'options.name')
   const single = isRule(rules)
   const policies: Policy[] = single ? [{ name: name || 'default', rule: rules }] : namedPolicies(rules)

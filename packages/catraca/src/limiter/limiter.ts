@@ -2,7 +2,7 @@ import { nowUs as clockUs, onClockStep } from '../core/clock.ts'
 import { Decision, decide, type Issuer, type Policy, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
-import { Emitter, type EventName, type Listener, type Listeners } from '../core/events.ts'
+import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import { reasonCode } from '../core/reason.ts'
 import type { Rule } from '../core/rule.ts'
@@ -65,6 +65,10 @@ export class Limiter<R extends Rules> implements Issuer {
     this.ledger = store.open(name, this.policies, {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
+      closed: () => {
+        this.closed = true
+        this.update()
+      },
     })
     this.update()
   }
@@ -93,8 +97,8 @@ export class Limiter<R extends Rules> implements Issuer {
 
   /**
    * Gives back up to `units` (default: all) of what an admitted request was charged, in every policy; once per decision.
-   * Only while the charged window still counts, and never above full. Says how many units came back: the least of all
-   * policies.
+   * Only while the charge still counts, and never above full. Says how many units came back, the least of all policies;
+   * a bucket gives back what its refill has not returned already, which may be a fraction.
    */
   refund(decision: Decision, units: number = decision.charged): number {
     this.checkOwn(decision)
@@ -145,6 +149,8 @@ export class Limiter<R extends Rules> implements Issuer {
 
   /** Calls `listener` at each event; returns the way to stop. */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    rejectUnknown(eventNames, { [event]: listener }, 'on')
+    if (typeof listener !== 'function') throw listenerInvalid(listener, `on.${event}`)
     const stop = this.events.on(event, listener)
     this.update()
     if (event === 'clock.step') {
@@ -175,6 +181,8 @@ export class Limiter<R extends Rules> implements Issuer {
       if (options.cost !== undefined) cost = checkCost(options.cost)
       if (options.now !== undefined) nowUs = this.given(options.now)
     }
+    // One reading of the clock for the blocks and the limits.
+    if (this.blocks.any && nowUs === undefined) nowUs = clockUs()
     const decision = this.stack ? this.askStack(keys, cost, nowUs, charge) : this.askOne(keys, cost, nowUs, charge)
     if (this.reports && charge) this.report(decision)
     return decision
@@ -183,8 +191,7 @@ export class Limiter<R extends Rules> implements Issuer {
   private askOne(key: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
     if (typeof key !== 'string') throw keyInvalid(key, 'key')
     if (key === '') this.diagnoseEmpty()
-    if (this.blocks.any && this.blocks.waitUs(0, key, nowUs ?? clockUs()) > 0)
-      return this.refuseBlocked([key], cost, nowUs)
+    if (nowUs !== undefined && this.isBlocked(0, key, nowUs)) return this.refuseBlocked([key], cost, nowUs)
     return this.ledger.applyOne(key, cost, nowUs, charge)
   }
 
@@ -197,22 +204,31 @@ export class Limiter<R extends Rules> implements Issuer {
       const key = (named as Readonly<Record<string, unknown>>)[name]
       if (typeof key !== 'string') throw keyInvalid(key, `keys.${name}`)
       if (key === '') this.diagnoseEmpty()
-      if (this.blocks.any && this.blocks.waitUs(policy, key, nowUs ?? clockUs()) > 0) blocked = true
+      if (nowUs !== undefined && this.isBlocked(policy, key, nowUs)) blocked = true
       keys.push(key)
     }
-    return blocked ? this.refuseBlocked(keys, cost, nowUs) : this.ledger.apply(keys, cost, nowUs, charge)
+    return blocked && nowUs !== undefined
+      ? this.refuseBlocked(keys, cost, nowUs)
+      : this.ledger.apply(keys, cost, nowUs, charge)
+  }
+
+  private isBlocked(policy: number, key: string, nowUs: number): boolean {
+    if (!this.blocks.any) return false
+    const blocked = this.blocks.waitUs(policy, key, nowUs) > 0
+    // The last block may just have ended.
+    if (!blocked) this.update()
+    return blocked
   }
 
   /** A blocked key refuses the whole stack, and nothing is charged. */
-  private refuseBlocked(keys: readonly string[], cost: number, givenUs: number | undefined): Decision {
-    const nowUs = givenUs ?? clockUs()
+  private refuseBlocked(keys: readonly string[], cost: number, nowUs: number): Decision {
     const { stack } = this.ledger.apply(keys, cost, nowUs, false)
     const refused = stack.map((one, policy) => {
       const blockUs = this.blocks.waitUs(policy, one.key, nowUs)
       if (blockUs === 0) return one
-      const { source, key, remaining, lead, level, prior, waitUs } = one
+      const { source, key, lead, level, prior, waitUs } = one
       const reason = reasonCode(one.reason === 'impossible' ? 'impossible' : 'blocked')
-      return new Decision(source, key, reason, nowUs, cost, remaining, lead, level, prior, Math.max(waitUs, blockUs))
+      return new Decision(source, key, reason, nowUs, cost, 0, lead, level, prior, Math.max(waitUs, blockUs))
     })
     return decide(refused, 0)
   }
@@ -272,7 +288,7 @@ export class Limiter<R extends Rules> implements Issuer {
       'keys',
     )
     this.policies.forEach(({ name }, policy) => {
-      const key = (keys as Readonly<Record<string, unknown>>)[name]
+      const key = Object.hasOwn(keys, name) ? (keys as Readonly<Record<string, unknown>>)[name] : undefined
       if (key === undefined) return
       if (typeof key !== 'string') throw keyInvalid(key, `keys.${name}`)
       run(policy, key)
@@ -301,6 +317,11 @@ function checkCost(cost: unknown): number {
   if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number
   const message = `cost is ${show(cost)}; allowed: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
   throw new CatracaError('CATRACA_COST_INVALID', message, { path: 'cost', value: cost })
+}
+
+export function listenerInvalid(listener: unknown, path: string): CatracaError {
+  const message = `${path} is ${show(listener)}; allowed: a function`
+  return new CatracaError('CATRACA_OPTION_INVALID', message, { path, value: listener })
 }
 
 function keyInvalid(key: unknown, path: string): CatracaError {

@@ -6,6 +6,8 @@ export interface StoreHooks {
   evicted(policy: string, key: string, limited: boolean): void
   /** A state was found more than 60 s ahead of the clock and was moved back. */
   rebased(stepMs: number): void
+  /** The store was closed and does not answer any more. */
+  closed(): void
 }
 
 /**

@@ -207,4 +207,23 @@ describe('one reading for several decisions', () => {
       await turn()
     }
   })
+
+  test('is one for the block of a key and its limit, so that a block ends between two decisions, not within one', async () => {
+    const time = stubTime()
+    const { createLimiter, fixedWindow } = await import('catraca')
+    const rule = fixedWindow({ limit: 5, window: '1h', anchor: 'first' })
+    const limiter = createLimiter({ a: rule, b: rule })
+    const keys = { a: 'k', b: 'k' }
+    limiter.block({ a: 'k' }, 10)
+    await turn()
+    time.perRead = 6
+    let charged = 0
+    for (let calls = 0; calls < 4; calls++) {
+      const before = time.reads
+      charged += limiter.take(keys).charged
+      expect(time.reads - before).toBeLessThanOrEqual(1)
+      await turn()
+    }
+    expect(limiter.peek(keys).policies.map(({ remaining }) => remaining)).toEqual([5 - charged, 5 - charged])
+  })
 })

@@ -109,6 +109,38 @@ describe.each(Object.entries(rules))('%s', (name, { rule, reason, fullMs }) => {
   })
 })
 
+const uneven = { limit: 7, window: '1s' } as const
+test.each([
+  tokenBucket(uneven),
+  gcra(uneven),
+  leakyMeter(uneven),
+  leakyQueue({ ...uneven, capacity: 7 }),
+  slidingCounter(uneven),
+])('retryAfterMs is exact where nothing divides: $algorithm of 7 per second', (rule) => {
+  const limiter = createLimiter(rule)
+  let now = 1_796_000_000_123.457
+  for (let round = 0; round < 200; round++) {
+    while (limiter.take('k', { now }).allowed);
+    const { retryAfterMs } = limiter.take('k', { now })
+    expect(limiter.peek('k', { now: now + retryAfterMs - 0.001 }).allowed).toBe(false)
+    now = Math.round((now + retryAfterMs) * 1_000) / 1_000
+    expect(limiter.take('k', { now }).allowed).toBe(true)
+  }
+})
+
+test.each([tokenBucket(uneven), gcra(uneven), leakyMeter(uneven), leakyQueue({ ...uneven, capacity: 7 })])(
+  'a fraction of a unit is not enough: $algorithm of 7 per second passes the k-th at k ÷ 7 s, rounded up',
+  (rule) => {
+    const limiter = createLimiter(rule)
+    limiter.take('k', { now: 0, cost: 7 })
+    for (let k = 1; k <= 200; k++) {
+      const atUs = Math.ceil((k * 1_000_000) / 7)
+      expect(limiter.take('k', { now: (atUs - 1) / 1_000 })).toMatchObject({ allowed: false, retryAfterMs: 0.001 })
+      expect(limiter.take('k', { now: atUs / 1_000 }).allowed).toBe(true)
+    }
+  },
+)
+
 test('receipts are unique in the process and stay the same however often they are read', () => {
   const [first, second] = [createLimiter(tokenBucket(minute)), createLimiter(tokenBucket(minute))]
   const decisions = [first, second, first, second].map((limiter) => limiter.take('k'))

@@ -6,6 +6,7 @@ import {
   fixedWindow,
   quota,
   type Rule,
+  slidingCounter,
   slidingLog,
   tokenBucket,
 } from 'catraca'
@@ -75,6 +76,7 @@ describe('clock.step', () => {
     fixedWindow: { rule: fixedWindow(ten), now: 600_000 },
     'fixedWindow first': { rule: fixedWindow({ ...ten, anchor: 'first' }), now: 600_000 },
     slidingLog: { rule: slidingLog(ten), now: 600_000 },
+    slidingCounter: { rule: slidingCounter(ten), now: 600_000 },
     tokenBucket: { rule: tokenBucket(ten), now: 600_000 },
     concurrency: { rule: concurrency({ limit: 10, permitTtl: '1m' }), now: 600_000 },
     quota: { rule: quota({ limit: 10, period: 'day' }), now: 86_400_000 },

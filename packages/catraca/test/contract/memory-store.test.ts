@@ -3,8 +3,12 @@ import {
   createLimiter,
   type Events,
   fixedWindow,
+  leakyQueue,
   type MemoryStore,
   memoryStore,
+  quota,
+  slidingCounter,
+  slidingLog,
   tokenBucket,
 } from 'catraca'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -177,6 +181,30 @@ describe('keys that ended', () => {
     expect(limiter.peek('key:2999').remaining).toBe(4)
     vi.advanceTimersByTime(62_000)
     expect(store.stats().keys).toBe(0)
+  })
+
+  test.each([
+    fixedWindow({ limit: 10, window: '1h', anchor: 'first' }),
+    slidingLog({ limit: 10, window: '1h' }),
+    slidingCounter({ limit: 10, window: '1h' }),
+    tokenBucket({ limit: 10, window: '1h' }),
+    leakyQueue({ limit: 10, window: '1h', capacity: 10 }),
+    quota({ limit: 10, period: 'day' }),
+    concurrency({ limit: 10, permitTtl: '1h' }),
+  ])('never leave while anything of them is used: $algorithm', (rule) => {
+    const store = memoryStore()
+    const limiter = createLimiter(rule, { store })
+    const { resetAfterMs } = limiter.take('k', { now: 0, cost: 10 })
+    for (const share of [0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.95]) {
+      limiter.peek('k', { now: resetAfterMs * share })
+      vi.advanceTimersByTime(2_000)
+      for (let index = 0; index < 5; index++) limiter.take(`${share}:${index}`, { now: resetAfterMs * share })
+      expect(limiter.peek('k', { now: resetAfterMs * share }).resetAfterMs).toBeGreaterThan(0)
+    }
+    expect(limiter.peek('k', { now: resetAfterMs - 0.001 }).resetAfterMs).toBe(0.001)
+    expect(limiter.peek('k', { now: resetAfterMs }).remaining).toBe(10)
+    limiter.close()
+    store.close()
   })
 
   test('leave at least as fast as new ones come, also when no timer runs', () => {

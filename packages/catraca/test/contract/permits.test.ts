@@ -115,6 +115,14 @@ describe('permits', () => {
     expect(store.stats().keys).toBe(0)
   })
 
+  test('resetAfterMs ends with the last permit that is held, not with one that was released', () => {
+    const limiter = two()
+    limiter.take('k', at(0))
+    limiter.take('k', at(10_000)).release()
+    expect(limiter.peek('k', at(10_000))).toMatchObject({ remaining: 1, resetAfterMs: 20_000 })
+    expect(limiter.peek('k', at(30_000))).toMatchObject({ remaining: 2, resetAfterMs: 0 })
+  })
+
   test('a long holder among many short ones does not make the list of permits grow', () => {
     const limiter = two()
     limiter.take('k', at(0))

@@ -59,7 +59,7 @@ describe('asking', () => {
   })
 })
 
-describe.each(charging)('refund under %s', (_, rule) => {
+describe.each(charging.filter(([name]) => name !== 'leakyQueue'))('refund under %s', (_, rule) => {
   test('gives back what was charged, once per decision', () => {
     const limiter = createLimiter(rule)
     const decision = limiter.take('k', { now: 0, cost: 4 })
@@ -78,7 +78,31 @@ describe.each(charging)('refund under %s', (_, rule) => {
     expect(limiter.refund(second, 100)).toBe(2)
     expect(left(limiter, 0)).toBe(7)
   })
+})
 
+describe('refund under leakyQueue', () => {
+  const queue = () => createLimiter(rules['leakyQueue'] as Rule)
+
+  test('gives the last place back, once per decision', () => {
+    const limiter = queue()
+    limiter.take('k', { now: 0, cost: 3 })
+    const decision = limiter.take('k', { now: 0, cost: 4 })
+    expect(limiter.refund(decision)).toBe(4)
+    expect(left(limiter, 0)).toBe(7)
+    expect(limiter.refund(decision)).toBe(0)
+    expect(left(limiter, 0)).toBe(7)
+  })
+
+  test('gives no place back before which others wait: they keep the time they were given', () => {
+    const limiter = queue()
+    const first = limiter.take('k', { now: 0 })
+    expect(limiter.take('k', { now: 0 }).delayMs).toBe(2_000)
+    expect(limiter.refund(first)).toBe(0)
+    expect(limiter.take('k', { now: 0 }).delayMs).toBe(3_000)
+  })
+})
+
+describe.each(charging)('refund under %s', (_, rule) => {
   test('gives nothing back for a refusal', () => {
     const limiter = createLimiter(rule)
     limiter.take('k', { now: 0, cost: 10 })

@@ -56,12 +56,16 @@ export class Judge<State = unknown> {
     return this.ask(BigInt(nowUs), BigInt(cost), false)
   }
 
+  /** Takes notice of the time without a request: what is too far ahead of the clock moves back to it. */
+  notice(nowUs: number): void {
+    this.state = this.moved(this.floor(BigInt(nowUs)))
+  }
+
   private ask(nowUs: bigint, cost: bigint, charge: boolean): Answer {
     const { law } = this
     const now = this.floor(nowUs)
-    const aheadUs = (law.standsAt(this.state) ?? now) - now
-    const stepped = aheadUs > graceUs
-    const before = stepped ? law.movedTo(this.state, now) : this.state
+    const before = this.moved(now)
+    const aheadUs = before === this.state ? 0n : (law.standsAt(this.state) ?? now) - now
     const passes = law.admits(before, this.seen(before, now), cost)
     const after = passes ? law.admit(before, this.seen(before, now), cost) : before
     if (charge) this.state = after
@@ -72,8 +76,13 @@ export class Judge<State = unknown> {
       retryUs: passes ? 0 : this.earliest(before, nowUs, cost),
       resetUs: this.until(law.clearAt(left), nowUs),
       delayUs: passes && law.startsAt !== undefined ? this.until(law.startsAt(after), nowUs) : 0,
-      steppedUs: stepped ? Number(aheadUs) : 0,
+      steppedUs: Number(aheadUs),
     }
+  }
+
+  private moved(now: bigint): State {
+    const aheadUs = (this.law.standsAt(this.state) ?? now) - now
+    return aheadUs > graceUs ? this.law.movedTo(this.state, now) : this.state
   }
 
   /** Stored time wins over a clock that is behind it. */

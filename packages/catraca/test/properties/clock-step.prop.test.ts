@@ -1,5 +1,5 @@
 import type { Decision } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Engine, us } from './support/engine.ts'
 import { numRuns } from './support/every-rule.ts'

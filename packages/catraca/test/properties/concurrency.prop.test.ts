@@ -1,5 +1,5 @@
 import { concurrency, type Decision } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Judge } from '../model/judge.ts'
 import { concurrencyLaw, type Entries, type Entry, released } from '../model/log.ts'

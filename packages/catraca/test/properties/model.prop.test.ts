@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { answerOf, Engine } from './support/engine.ts'
 import { everyRule } from './support/every-rule.ts'
 import { type History, play } from './support/histories.ts'
-import type { Specimen } from './support/subjects.ts'
+import type { Setting, Specimen } from './support/subjects.ts'
 
 function agrees(specimen: Specimen, history: History): void {
   const engine = new Engine(specimen.rule)
@@ -25,6 +25,12 @@ function agrees(specimen: Specimen, history: History): void {
   })
 }
 
-everyRule('every figure of every decision is the judge’s', agrees)
+const single: Setting = { limit: 1, windowUs: 1_000_000, capacity: 1, calendar: 0 }
+const once: History = {
+  start: 0,
+  steps: [{ move: 'same', off: 0, pause: 0, cost: 'one', share: 1, jumpUs: 0 }],
+}
+
+everyRule('every figure of every decision is the judge’s', agrees, { examples: { 'leaky queue': [[single, once]] } })
 
 everyRule('every figure is the judge’s while the clock is set ahead and back', agrees, { clock: 'set' })

@@ -1,11 +1,11 @@
 import type { Decision } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Charges, type Owed } from '../model/charges.ts'
 import { Engine, us } from './support/engine.ts'
 import { numRuns } from './support/every-rule.ts'
-import { costOf, type History, histories, instantOf, startOf } from './support/histories.ts'
-import { mostWithin, seenAt, spansOf } from './support/spans.ts'
+import { costOf, type History, histories, instantOf, type Step, startOf } from './support/histories.ts'
+import { mostStarting, mostWithin, seenAt, spansOf } from './support/spans.ts'
 import { type Setting, type Specimen, type Subject, subjects } from './support/subjects.ts'
 
 /** After each step, which earlier charge is given back (counted from the last) and how many thousandths of it. */
@@ -73,11 +73,13 @@ function playWithRefunds(
   return charges
 }
 
+type Example = [Setting, History, (Return | undefined)[]]
+
 function everyRefund(
   title: string,
   only: (subject: Subject) => boolean,
   holds: (specimen: Specimen, setting: Setting, history: History, list: (Return | undefined)[]) => void,
-  examples: Readonly<Record<string, [Setting, History, (Return | undefined)[]][]>> = {},
+  examples: Readonly<Record<string, Example[]>> = {},
 ): void {
   for (const subject of subjects.filter(only)) {
     test(`${title}: ${subject.name}`, () => {
@@ -91,6 +93,28 @@ function everyRefund(
   }
 }
 
+const steps = (...list: readonly Pick<Step, 'move' | 'cost'>[]): History => ({
+  start: 0,
+  steps: list.map((step) => ({ off: 0, pause: 0, share: 1, jumpUs: 0, ...step })),
+})
+const one = { move: 'same', cost: 'one' } as const
+const all = (which: number): Return => ({ which, share: 1_000 })
+const two: Setting = { limit: 1, windowUs: 1_000_000, capacity: 2, calendar: 0 }
+const five: Setting = { ...two, capacity: 5 }
+/** Of two charges the first is given back; the second between pays the other, which then comes back too. */
+const paidMeanwhile: Example = [
+  two,
+  steps(one, one, { move: 'reset', cost: 'all' }, one),
+  [undefined, all(1), all(1), undefined],
+]
+const nothingLeft: Example = [
+  two,
+  steps(one, one, { move: 'reset', cost: 'more than all' }),
+  [undefined, all(1), all(0)],
+]
+const buckets = ['token bucket', 'gcra', 'leaky meter']
+const forBuckets = (example: Example) => Object.fromEntries(buckets.map((name) => [name, [example]]))
+
 everyRefund(
   'what a log charged and did not give back stays within the bound',
   ({ name }) => name === 'sliding log',
@@ -102,7 +126,7 @@ everyRefund(
 
 everyRefund(
   'what a bucket charged and did not give back stays within the bound',
-  ({ name }) => ['token bucket', 'gcra', 'leaky meter'].includes(name),
+  ({ name }) => buckets.includes(name),
   (specimen, setting, history, list) => {
     const limit = BigInt(setting.limit)
     const windowUs = BigInt(setting.windowUs)
@@ -134,6 +158,22 @@ everyRefund(
       expect(mostWithin([...kept.values()], span)).toBeLessThanOrEqual(bound)
     }
   },
+  forBuckets(paidMeanwhile),
+)
+
+everyRefund(
+  'what leaves a queue never exceeds the rate, whatever was given back',
+  ({ name }) => name === 'leaky queue',
+  (specimen, _setting, history, list) => {
+    const charges = playWithRefunds(specimen, history, list, () => {})
+    const starts = charges
+      .filter(({ decision, units }) => units === decision.charged)
+      .map(({ at, units, decision }) => ({ at: at + us(decision.delayMs), units }))
+    for (const span of spansOf(specimen)) {
+      expect(mostStarting(starts, span)).toBeLessThanOrEqual(specimen.bound(span))
+    }
+  },
+  { 'leaky queue': [[five, steps(one, one, one, one), [undefined, undefined, all(1), undefined]]] },
 )
 
 everyRefund(
@@ -150,6 +190,7 @@ everyRefund(
       expect(after - before).toBeLessThanOrEqual(came + 1)
     })
   },
+  forBuckets(nothingLeft),
 )
 
 const windowed = ['fixed window by the clock', 'fixed window from the first request', 'sliding counter', 'quota']

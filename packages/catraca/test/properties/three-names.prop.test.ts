@@ -1,5 +1,5 @@
 import { gcra, leakyMeter, tokenBucket } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bucketLaw, cellRateLaw, levelAt, meterLaw, type Rate, tokensAt } from '../model/bucket.ts'
 import { whole } from '../model/fraction.ts'

@@ -11,7 +11,7 @@ const eraseLine = '\r\u001B[2K'
  */
 export class LiveLine {
   private readonly stats: () => GatewayStats
-  private readonly terminal = process.stdout.isTTY === true && process.env['TERM'] !== 'dumb'
+  private readonly terminal = process.stdout.isTTY && process.env['TERM'] !== 'dumb'
   private readonly colours = this.terminal && !process.env['NO_COLOR']
   private shown = ''
   private timer: NodeJS.Timeout | undefined

@@ -15,5 +15,7 @@ export function stopRequested(): Promise<void> {
     process.once('disconnect', () => {
       if (!asked) ask()
     })
+    // It may have gone before anyone listened.
+    if ('connected' in process && !process.connected) ask()
   })
 }

@@ -65,7 +65,7 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
   const url = await listen(gateway, flags)
   process.stdout.write(`catraca listens on ${url}\n  upstream  ${upstream}\n  limit     ${gateway.summary}\n`)
   // Tells a parent process that started this one with a channel.
-  process.send?.({ ready: url })
+  if (process.connected) process.send?.({ ready: url })
   live.start()
   void gateway.probeUpstream().then((wrong) => {
     if (wrong !== undefined) onWarning(`upstream ${upstream} ${wrong}; requests are answered 502 or 504 until it works`)
@@ -84,7 +84,7 @@ async function listen(gateway: Gateway, { port, host }: UpFlags): Promise<string
     const actual = await gateway.listen({ port, ...(host !== undefined && { host }) })
     return `http://${host === undefined ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${actual}`
   } catch (error) {
-    throw new Error(listenFailure(error as NodeJS.ErrnoException, port, host))
+    throw new Error(listenFailure(error as NodeJS.ErrnoException, port, host), { cause: error })
   }
 }
 

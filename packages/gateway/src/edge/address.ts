@@ -12,11 +12,22 @@ export function network(text: string): string | undefined {
   return mappedIPv4(groups) ?? `${groups.slice(0, 4).map(hex).join(':')}::/64`
 }
 
+const peer = Symbol('peer')
+
+/** A connection that remembers its peer: on a kept-alive connection the address is read once. */
+interface KnownSocket extends Socket {
+  [peer]?: string
+}
+
 /** The address of the other end of a connection, as headers carry it: IPv4 where it is one, without a zone. */
 export function peerAddress(socket: Socket): string {
-  const text = socket.remoteAddress ?? 'unknown'
-  if (isIPv4(text)) return text
-  const groups = ipv6Groups(text)
+  const known: KnownSocket = socket
+  known[peer] ??= plainAddress(socket.remoteAddress ?? 'unknown')
+  return known[peer]
+}
+
+function plainAddress(text: string): string {
+  const groups = isIPv4(text) ? undefined : ipv6Groups(text)
   return (groups && mappedIPv4(groups)) ?? withoutZone(text)
 }
 

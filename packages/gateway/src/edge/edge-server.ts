@@ -11,13 +11,20 @@ const noTunnel = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-L
 /** The HTTP/1.1 server in front. It knows how to listen and how to stop, and nothing of limits or upstreams. */
 export class EdgeServer {
   private readonly server: Server<typeof EdgeRequest, typeof EdgeResponse>
+  private readonly warn: (line: string) => void
   private stopped: Promise<void> | undefined
 
   /**
    * @param answer Called for every request, also for one that asks for `100 Continue` first.
+   * @param warn Called with a line when a connection cannot be taken, such as when the system has no more files.
    * @param idleMs A connection on which nothing moves for this long in the middle of a request is closed.
    */
-  constructor(answer: (request: EdgeRequest, response: EdgeResponse) => void, idleMs: number) {
+  constructor(
+    answer: (request: EdgeRequest, response: EdgeResponse) => void,
+    warn: (line: string) => void,
+    idleMs: number,
+  ) {
+    this.warn = warn
     this.server = createServer({
       IncomingMessage: EdgeRequest,
       ServerResponse: EdgeResponse,
@@ -43,6 +50,7 @@ export class EdgeServer {
       this.server.once('error', reject)
       this.server.listen({ port, host }, () => {
         this.server.off('error', reject)
+        this.server.on('error', (error) => this.warn(`a connection was not taken: ${error.message}`))
         resolve((this.server.address() as AddressInfo).port)
       })
     })
@@ -68,5 +76,5 @@ export class EdgeServer {
 
 function refuseTunnel(_request: EdgeRequest, socket: Duplex): void {
   socket.on('error', () => socket.destroy())
-  socket.end(noTunnel)
+  socket.end(noTunnel, () => socket.destroy())
 }

@@ -1,18 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import type { Socket } from 'node:net'
 import { network, peerAddress } from './address.ts'
 import { forwardedNetwork } from './forwarded.ts'
 import type { EdgeRequest } from './messages.ts'
 
 /** What is counted: callers by address, or by the value of a request header, as in `header:x-api-key`. */
 export type Per = 'address' | `header:${string}`
-
-const addressKey = Symbol('address key')
-
-/** A connection that remembers its key: on a kept-alive connection the address is read once. */
-interface KeyedSocket extends Socket {
-  [addressKey]?: string
-}
 
 /** The name of the header in `header:<name>`, in lower case; '' for `address`; undefined when `text` is neither. */
 export function perHeader(text: string): string | undefined {
@@ -47,8 +39,6 @@ export class Partition {
       const found = typeof header === 'string' ? forwardedNetwork(header, this.hops) : undefined
       if (found !== undefined) return `addr:${found}`
     }
-    const socket: KeyedSocket = request.socket
-    socket[addressKey] ??= `addr:${network(peerAddress(socket)) ?? 'unknown'}`
-    return socket[addressKey]
+    return `addr:${network(peerAddress(request.socket)) ?? 'unknown'}`
   }
 }

@@ -79,7 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    if (this.callerLeft || this.response.writableEnded) return
+    if (this.callerLeft || this.request.socket.destroyed || this.response.writableEnded) return
     if (!this.response.headersSent) {
       this.owner.failed(this.request, this.response, error)
       return

@@ -1,4 +1,4 @@
-import type { Timeouts } from '../options.ts'
+import type { Timeouts } from '../timeouts.ts'
 
 /** What is answered when the upstream gave no answer, or none that can be passed on. */
 export interface Failure {
@@ -8,7 +8,7 @@ export interface Failure {
 }
 
 /** The error's own code, such as `ECONNREFUSED`; where several attempts failed the code of them all. */
-export function codeOf(error: unknown): string {
+function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown }
   return typeof code === 'string' ? code : ''
 }
@@ -46,7 +46,7 @@ export function failureOf(error: unknown, timeouts: Timeouts): Failure {
 
 function wordsOf(code: string): string {
   if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) return `sent an answer that is not valid HTTP (${code})`
-  if (/CERT|TLS|SSL/.test(code)) return `has no TLS certificate that can be trusted (${code})`
+  if (/CERT|TLS|SSL|SIGNATURE/.test(code)) return `cannot be trusted or understood over TLS (${code})`
   return code === '' ? 'failed' : `failed (${code})`
 }
 

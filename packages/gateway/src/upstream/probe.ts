@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import type { Timeouts } from '../options.ts'
+import type { Timeouts } from '../timeouts.ts'
 import { failureOf } from './failure.ts'
 
 /** Tries once whether anything takes connections at `origin`. Gives undefined, or what is wrong in words. */

@@ -2,7 +2,7 @@ import { Pool } from 'undici'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
 import { answerProblem } from '../edge/problem.ts'
 import { hasBody } from '../edge/unread-body.ts'
-import type { Timeouts } from '../options.ts'
+import type { Timeouts } from '../timeouts.ts'
 import { Exchange, type ExchangeOwner } from './exchange.ts'
 import { failureOf } from './failure.ts'
 import { originForm } from './origin.ts'
@@ -52,7 +52,7 @@ export class Proxy implements ExchangeOwner {
       answerProblem(request, response, 501, refused)
       return
     }
-    if (request.headers.expect !== undefined) response.writeContinue()
+    if (request.headers.expect !== undefined && request.httpVersionMinor > 0) response.writeContinue()
     const body = hasBody(request) ? request : null
     const headers = requestHeaders(request, this.options.trusted)
     const exchange = new Exchange(this, request, response)

@@ -1,8 +1,11 @@
 import { durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
-import { ceilDiv, floorDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
+import { ceilDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
 import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+
+/** Levels given back are added up in a cycle far longer than any charge can be outstanding. */
+const refundCycle = 2 ** 52
 
 /** The options of the bucket family. */
 export const bucketParameters = {
@@ -23,7 +26,7 @@ export const bucketParameters = {
  *
  * State: `origin`, the tick up to which the bucket has drained, and `level`, what is used. One unit of cost is `unit`
  * levels and a tick drains `rate` levels, the refill as a reduced fraction `limit / window = rate / unit`, so that the
- * level after any number of ticks is a whole number and nothing is ever rounded.
+ * level after any number of ticks is a whole number and nothing is ever rounded. `prior` adds up the levels given back.
  *
  * Bound: in any half-open span of T ticks at most burst + limit × T ÷ window units pass. Proof: a pass raises the level
  * by cost × unit and never above burst × unit; a tick lowers it by at most `rate`; so what passes in T ticks is at most
@@ -34,7 +37,7 @@ export class Bucket implements Rule {
   readonly limit: number
   readonly tickUs: number
   readonly graceTicks: number
-  readonly width = 2 as const
+  readonly width = 3 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
@@ -45,12 +48,12 @@ export class Bucket implements Rule {
   /** Ticks after which even a bucket in debt by a whole capacity is empty; keeps `elapsed × rate` below 2^53. */
   private readonly drainTicks: number
 
-  constructor(algorithm: string, checked: Checked, shapes = false) {
+  constructor(algorithm: string, where: string, checked: Checked, shapes = false) {
     const limit = checked['limit'] as number
     const windowUs = checked['window'] as number
     const burst = checked['burst'] as number
     const exact = fit(limit, windowUs, burst)
-    if (exact === undefined) throw tooFine(algorithm, limit, windowUs, burst)
+    if (exact === undefined) throw tooFine(where, limit, windowUs, burst)
     this.algorithm = algorithm
     this.limit = burst
     this.options = { limit, windowMs: windowUs / 1_000, burst }
@@ -84,16 +87,27 @@ export class Bucket implements Rule {
   }
 
   /**
-   * A charge drains first in, first out: of a charge that raised the level to `charge.level`, what lies above the part
-   * drained since then still counts and can be given back. So a refund never gives what the refill has given already.
+   * Charges drain first in, first out. A charge that raised the level to `charge.level` still occupies what lies above
+   * all that has drained, and above all that was given back, since; that much can be given back, fractions of a unit too.
+   *
+   * So what was taken less what was given back keeps the bound of the class: over a span from a on it can only be passed
+   * by refunds of charges from before a, and those are parts of the level at a, which took the same room away. Refunds of
+   * later charges are counted as if they lay below, which errs against the caller.
    */
   refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
     const elapsed = Math.max(0, now - charge.origin)
     if (elapsed >= this.drainTicks) return 0
-    const own = Math.max(0, charge.level - elapsed * this.rate)
-    const give = Math.min(units * this.unit, own, state[at + 1] as number)
-    state[at + 1] = (state[at + 1] as number) - give
-    return floorDiv(give, this.unit)
+    const refunded = state[at + 2] as number
+    const since = this.shapes ? 0 : (refunded - charge.prior + refundCycle) % refundCycle
+    const own = charge.level - elapsed * this.rate - since
+    const level = this.drained(now - (state[at] as number), state[at + 1] as number)
+    // Who queues behind keeps the time it was given, so a place in the middle of a queue cannot be given to another.
+    if (this.shapes && level > own) return 0
+    const give = Math.max(0, Math.min(units * this.unit, own, level))
+    this.charge(state, at, now, 0)
+    state[at + 1] = level - give
+    state[at + 2] = (refunded + give) % refundCycle
+    return give / this.unit
   }
 
   originAt(state: Float64Array, at: number): number {
@@ -113,8 +127,9 @@ export class Bucket implements Rule {
     return level === 0 ? 0 : ceilDiv(level, this.rate) + this.lead(-snapshot.lead)
   }
 
-  delayTicks(snapshot: Snapshot): number {
-    return this.shapes ? this.resetTicks(snapshot) : 0
+  delayTicks({ lead, level }: Snapshot, _now: number, cost: number): number {
+    if (!this.shapes) return 0
+    return ceilDiv(this.drained(-lead, level) + cost * this.unit, this.rate) + this.lead(-lead)
   }
 
   /** What is left of a level after `elapsed` ticks. A stored time ahead of now has drained nothing yet. */
@@ -153,11 +168,11 @@ function fit(limit: number, windowUs: number, burst: number): Exact | undefined 
   return undefined
 }
 
-function tooFine(algorithm: string, limit: number, windowUs: number, burst: number): CatracaError {
+function tooFine(where: string, limit: number, windowUs: number, burst: number): CatracaError {
   return new CatracaError(
     'CATRACA_RULE_TOO_FINE',
-    `${algorithm} of ${limit} per ${durationText(windowUs)}, burst ${burst}, cannot be counted exactly in whole numbers; ` +
+    `${where} of ${limit} per ${durationText(windowUs)}, burst ${burst}, cannot be counted exactly in whole numbers; ` +
       'allowed: a smaller limit or burst, or a limit and window that share factors (such as 1000000 per 1s)',
-    { path: algorithm, value: { limit, window: durationText(windowUs), burst } },
+    { path: where, value: { limit, window: durationText(windowUs), burst } },
   )
 }

@@ -20,5 +20,5 @@ export const parameters: Parameters = bucketParameters
  * In any half-open span of T at most burst + limit × T ÷ window units pass. Time and memory per key are constant.
  */
 export function gcra(options: GcraOptions): Rule {
-  return new Bucket('gcra', checkOptions(parameters, options, 'gcra'))
+  return new Bucket('gcra', 'gcra', checkOptions(parameters, options, 'gcra'))
 }

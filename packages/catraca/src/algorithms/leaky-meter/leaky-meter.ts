@@ -20,5 +20,5 @@ export const parameters: Parameters = bucketParameters
  * In any half-open span of T at most burst + limit × T ÷ window units pass. Time and memory per key are constant.
  */
 export function leakyMeter(options: LeakyMeterOptions): Rule {
-  return new Bucket('leaky-meter', checkOptions(parameters, options, 'leakyMeter'))
+  return new Bucket('leaky-meter', 'leakyMeter', checkOptions(parameters, options, 'leakyMeter'))
 }

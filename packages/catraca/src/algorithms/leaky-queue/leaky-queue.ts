@@ -30,5 +30,5 @@ export const parameters: Parameters = {
  */
 export function leakyQueue(options: LeakyQueueOptions): Rule {
   const { capacity, ...rest } = checkOptions(parameters, options, 'leakyQueue')
-  return new Bucket('leaky-queue', { ...rest, burst: capacity }, true)
+  return new Bucket('leaky-queue', 'leakyQueue', { ...rest, burst: capacity }, true)
 }

@@ -61,6 +61,8 @@ export abstract class Ring implements Rule {
       const give = Math.min(units, unitsOf(list, index))
       list[place(list, index) + 1] = unitsOf(list, index) - give
       list[2] = (list[2] as number) - give
+      // The newest entry says when the list ends: it must be one that counts.
+      while (count(list) > 0 && unitsOf(list, count(list) - 1) === 0) list[1] = count(list) - 1
       return give
     }
     return 0

@@ -20,5 +20,5 @@ export const parameters: Parameters = bucketParameters
  * In any half-open span of T at most burst + limit × T ÷ window units pass. Time and memory per key are constant.
  */
 export function tokenBucket(options: TokenBucketOptions): Rule {
-  return new Bucket('token-bucket', checkOptions(parameters, options, 'tokenBucket'))
+  return new Bucket('token-bucket', 'tokenBucket', checkOptions(parameters, options, 'tokenBucket'))
 }

@@ -78,7 +78,7 @@ export class MemoryStore implements Store {
       })
     }
     const ledger = new MemoryLedger(this, policies, hooks, () => {
-      this.ledgers.delete(name)
+      if (!this.ledgers.delete(name)) return
       this.keys -= ledger.tables.reduce((sum, table) => sum + table.size, 0)
     })
     this.ledgers.set(name, { tables: ledger.tables, hooks })
@@ -92,6 +92,7 @@ export class MemoryStore implements Store {
   close(): void {
     this.closed = true
     this.cancelSweep?.()
+    for (const { hooks } of this.ledgers.values()) hooks.closed()
     this.ledgers.clear()
     this.keys = 0
   }
@@ -103,7 +104,8 @@ export class MemoryStore implements Store {
 
   /** @internal Makes room for the key just looked for and adds it; returns its slot in `table.shard`. */
   add(table: Table, key: string, nowUs: number): number {
-    if (this.keys >= this.maxKeys) this.evict(nowUs)
+    // Two for one, so that a bound that held permits have passed is kept again once they are released.
+    for (let tries = 0; tries < 2 && this.keys >= this.maxKeys; tries++) this.evict(nowUs)
     // Two looked at for one that comes: what has ended leaves at least as fast as new keys arrive.
     const before = table.size
     table.sweepOne(table.shard, 2, nowUs)

@@ -1,4 +1,10 @@
+import { hashOf } from './hash.ts'
+
 const firstCapacity = 16
+/** The lowest bits of a hash choose the shard. */
+const shardBits = 6
+const slotBits = 24
+const slotMask = (1 << slotBits) - 1
 /** The index grows when more than 3 of 4 places are taken. */
 const maxLoad = 0.75
 
@@ -17,8 +23,8 @@ export class Shard {
   /** Where the sweep goes on. */
   cursor = 0
   private readonly keys: string[] = []
-  /** Pairs (hash, slot + 1); slot 0 + 1 = 0 marks a free place. */
-  private index: Int32Array = new Int32Array(firstCapacity * 2)
+  /** Slot + 1 in the low 24 bits, 0 for a free place, and 8 bits of the hash above, so that few other keys are compared. */
+  private index: Int32Array = new Int32Array(firstCapacity)
   private mask: number = firstCapacity - 1
   private entries = 0
   private readonly width: number
@@ -31,10 +37,10 @@ export class Shard {
   /** Slot of a key that was entered, or −1. */
   find(hash: number, key: string): number {
     const { index, mask, keys } = this
-    for (let place = (hash >>> 6) & mask; ; place = (place + 1) & mask) {
-      const slot = (index[place * 2 + 1] as number) - 1
-      if (slot < 0) return -1
-      if (index[place * 2] === hash && keys[slot] === key) return slot
+    for (let place = (hash >>> shardBits) & mask; ; place = (place + 1) & mask) {
+      const entry = index[place] as number
+      if (entry === 0) return -1
+      if ((entry ^ hash) >>> slotBits === 0 && keys[(entry & slotMask) - 1] === key) return (entry & slotMask) - 1
     }
   }
 
@@ -75,52 +81,55 @@ export class Shard {
   /** Makes a slot findable by the hash of its key. */
   enter(hash: number, slot: number): void {
     if (++this.entries > (this.mask + 1) * maxLoad) this.resize((this.mask + 1) * 2)
-    this.put(hash, slot)
+    else this.put(hash, slot)
   }
 
   /** Notes that a key has moved to another slot. */
   rename(hash: number, from: number, to: number): void {
-    this.index[this.placeOf(hash, from) * 2 + 1] = to + 1
+    this.index[this.placeOf(hash, from)] = entryOf(hash, to)
   }
 
   /** Frees the place of a slot and pulls later entries of the same run back, so that no search ends too early. */
   leave(hash: number, slot: number): void {
     const { index, mask } = this
     let hole = this.placeOf(hash, slot)
-    for (let place = (hole + 1) & mask; index[place * 2 + 1] !== 0; place = (place + 1) & mask) {
-      const home = ((index[place * 2] as number) >>> 6) & mask
+    for (let place = (hole + 1) & mask; index[place] !== 0; place = (place + 1) & mask) {
+      const home = (hashOf(this.keyAt(((index[place] as number) & slotMask) - 1)) >>> shardBits) & mask
       if (((place - home) & mask) < ((place - hole) & mask)) continue
-      index[hole * 2] = index[place * 2] as number
-      index[hole * 2 + 1] = index[place * 2 + 1] as number
+      index[hole] = index[place] as number
       hole = place
     }
-    index[hole * 2] = 0
-    index[hole * 2 + 1] = 0
-    if (--this.entries < (mask + 1) / 8 && mask + 1 > firstCapacity) this.resize((mask + 1) / 2)
+    index[hole] = 0
+    this.entries--
+  }
+
+  /** Gives memory back after most keys have left. The slot just dropped is gone from the index and from the slots. */
+  shrink(): void {
+    if (this.mask + 1 > firstCapacity && this.size < (this.mask + 1) / 8) this.resize((this.mask + 1) / 2)
   }
 
   private placeOf(hash: number, slot: number): number {
-    let place = (hash >>> 6) & this.mask
-    while (this.index[place * 2 + 1] !== slot + 1) place = (place + 1) & this.mask
+    let place = (hash >>> shardBits) & this.mask
+    while (((this.index[place] as number) & slotMask) !== slot + 1) place = (place + 1) & this.mask
     return place
   }
 
   private put(hash: number, slot: number): void {
-    let place = (hash >>> 6) & this.mask
-    while (this.index[place * 2 + 1] !== 0) place = (place + 1) & this.mask
-    this.index[place * 2] = hash
-    this.index[place * 2 + 1] = slot + 1
+    let place = (hash >>> shardBits) & this.mask
+    while (this.index[place] !== 0) place = (place + 1) & this.mask
+    this.index[place] = entryOf(hash, slot)
   }
 
+  /** A new index for all slots. Hashes are computed anew: keeping them would double the index. */
   private resize(capacity: number): void {
-    const old = this.index
-    this.index = new Int32Array(capacity * 2)
+    this.index = new Int32Array(capacity)
     this.mask = capacity - 1
-    for (let place = 0; place < old.length; place += 2) {
-      const slot = (old[place + 1] as number) - 1
-      if (slot >= 0) this.put(old[place] as number, slot)
-    }
+    for (let slot = 0; slot < this.size; slot++) this.put(hashOf(this.keyAt(slot)), slot)
   }
+}
+
+function entryOf(hash: number, slot: number): number {
+  return (hash & ~slotMask) | (slot + 1)
 }
 
 /** The list of a key never seen. */

@@ -70,6 +70,7 @@ export class Table {
       if (slot !== last) shard.rename(hashOf(moved), last, slot)
     }
     shard.drop(slot)
+    if (this.small === undefined) shard.shrink()
     this.size--
   }
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { test } from 'vitest'
 import { type History, histories } from './histories.ts'
 import { type Setting, type Specimen, type Subject, subjects } from './subjects.ts'

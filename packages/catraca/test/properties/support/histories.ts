@@ -1,5 +1,5 @@
 import type { Decision } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { Engine, us } from './engine.ts'
 import type { Specimen } from './subjects.ts'
 
@@ -103,41 +103,36 @@ export function instantOf(specimen: Specimen, step: Step, now: number, last: Dec
   return instant < lastUs ? instant : now
 }
 
-function meant(specimen: Specimen, { move, pause }: Step, now: number, last: Decision | undefined): number {
-  switch (move) {
-    case 'same':
-      return now
-    case 'retry':
-      return last !== undefined && Number.isFinite(last.retryAfterMs) ? now + us(last.retryAfterMs) : now
-    case 'reset':
-      return now + (last === undefined ? 0 : us(last.resetAfterMs))
-    case 'edge':
-      return specimen.edgeAfter(now)
-    case 'short':
-      return now + Math.floor((specimen.spanUs * pause) / 10_000)
-    case 'long':
-      return now + Math.floor((specimen.spanUs * pause) / 400)
+function meant(
+  { edgeAfter, spanUs }: Specimen,
+  { move, pause }: Step,
+  now: number,
+  last: Decision | undefined,
+): number {
+  const retryMs = last?.retryAfterMs ?? 0
+  const after: Record<Move, number> = {
+    same: 0,
+    retry: Number.isFinite(retryMs) ? us(retryMs) : 0,
+    reset: us(last?.resetAfterMs ?? 0),
+    edge: move === 'edge' ? edgeAfter(now) - now : 0,
+    short: Math.floor((spanUs * pause) / 10_000),
+    long: Math.floor((spanUs * pause) / 400),
   }
+  return now + after[move]
 }
 
 export function costOf({ capacity }: Specimen, { cost, share }: Step, last: Decision | undefined): number {
   const rest = last?.remaining ?? capacity
-  switch (cost) {
-    case 'one':
-      return 1
-    case 'two':
-      return 2
-    case 'share':
-      return Math.max(1, Math.floor((capacity * share) / 1_000))
-    case 'rest':
-      return Math.max(1, rest)
-    case 'more than the rest':
-      return rest + 1
-    case 'all':
-      return capacity
-    case 'more than all':
-      return capacity + 1
+  const units: Record<Cost, number> = {
+    one: 1,
+    two: 2,
+    share: Math.floor((capacity * share) / 1_000),
+    rest,
+    'more than the rest': rest + 1,
+    all: capacity,
+    'more than all': capacity + 1,
   }
+  return Math.max(1, units[cost])
 }
 
 /** Plays a history: `ask` answers each request, and the next one is meant in view of the answer. */

@@ -8,7 +8,7 @@ export interface Passed {
 
 /** The most units in any half-open span of `us` that starts at an instant of the list. */
 export function mostWithin(passed: readonly Passed[], us: bigint): bigint {
-  const sorted = [...passed].sort((a, b) => a.at - b.at)
+  const sorted = passed.toSorted((a, b) => a.at - b.at)
   let most = 0n
   let inside = 0n
   let end = 0
@@ -18,6 +18,20 @@ export function mostWithin(passed: readonly Passed[], us: bigint): bigint {
     }
     if (sorted[index - 1]?.at !== at && inside > most) most = inside
     inside -= BigInt(units)
+  })
+  return most
+}
+
+/**
+ * As {@link mostWithin} for requests that start when the last of their units leaves a queue: of the first request of a
+ * span the other units left before it.
+ */
+export function mostStarting(starts: readonly Passed[], us: bigint): bigint {
+  let most = 0n
+  starts.forEach(({ at }, first) => {
+    const rest = starts.slice(first + 1).filter((start) => start.at >= at && BigInt(start.at - at) < us)
+    const units = rest.reduce((sum, start) => sum + BigInt(start.units), 1n)
+    if (units > most) most = units
   })
   return most
 }

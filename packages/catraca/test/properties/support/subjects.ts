@@ -10,7 +10,7 @@ import {
   slidingLog,
   tokenBucket,
 } from 'catraca'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { bucketLaw } from '../../model/bucket.ts'
 import { calendars, type NamedCalendar } from '../../model/calendar.ts'
 import { counterLaw } from '../../model/counter.ts'
@@ -124,7 +124,7 @@ function specimen(setting: Setting, traits: Traits): Specimen {
     aligned,
     from: calendar?.from ?? from,
     to: calendar?.to ?? to,
-    judge: () => new Judge(law as Law<unknown>, rule.tickUs),
+    judge: () => new Judge(law, rule.tickUs),
   }
 }
 
