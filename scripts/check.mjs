@@ -42,7 +42,7 @@ for (const [name, command, args] of steps) {
     env: { ...process.env, NO_COLOR: '1' },
   })
   console.log(`${status === 0 ? 'ok    ' : 'FAILED'} ${name}`)
-  if (status !== 0 || name === 'acceptance') console.log(`${stdout}${stderr}`.trimEnd())
+  if (status !== 0 || name === 'acceptance') console.log((stdout + stderr).trimEnd())
   if (status !== 0) failed.push(name)
 }
 rmSync(packed, { recursive: true, force: true })

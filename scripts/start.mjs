@@ -25,8 +25,8 @@ const children = []
 let stopping = false
 let exitCode = 0
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop)
-process.stdout.on('error', stop)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop())
+process.stdout.on('error', () => void stop())
 watchParent()
 
 const catalog = await startChild('examples/catalog/server.mjs', [], { PORT: '0' }, 'ignore')

@@ -7,7 +7,7 @@ const draws = new Map()
 const sink = { value: 0 }
 const results = []
 
-for (const keys of [...new Set(cells.map((cell) => cell.keys))]) {
+for (const keys of new Set(cells.map((cell) => cell.keys))) {
   const names = keyNames(keys)
   for (const deny of [false, true]) {
     const wanted = cells.filter((cell) => cell.keys === keys && cell.deny === deny)

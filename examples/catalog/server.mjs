@@ -54,7 +54,7 @@ process.once('SIGINT', stop)
 process.once('SIGTERM', stop)
 // The process that started this one is gone; it may have gone before this one listened.
 process.once('disconnect', stop)
-if (process.connected === false) process.exit()
+if (process.send !== undefined && !process.connected) process.exit()
 
 server.on('error', (error) => {
   process.stderr.write(`error: the catalog cannot listen (${error.code})\n`)

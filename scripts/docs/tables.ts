@@ -11,7 +11,7 @@ import {
   slidingLog,
   tokenBucket,
 } from 'catraca'
-import { registry } from '../../packages/catraca/src/algorithms/registry.ts'
+import { type RuleKind, registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { durationText } from '../../packages/catraca/src/core/duration.ts'
 
 /** The generated parts of the pages by name: each comes from a run of the library, or from its data. */
@@ -169,7 +169,7 @@ function rateQuotaConcurrency(): string {
 }
 
 function options(name: string): string {
-  const { parameters } = registry[name] as (typeof registry)[string]
+  const { parameters } = registry[name] as RuleKind
   const rows = Object.entries(parameters).map(([option, parameter]) => {
     const allowed =
       parameter.kind === 'integer'
