@@ -1,9 +1,18 @@
 /** Odd multipliers and starts drawn once per process, so that nobody outside can choose keys that meet. */
-const seeds: Int32Array = crypto.getRandomValues(new Int32Array(4))
-const multiplierA = (seeds[0] as number) | 1
-const multiplierB = (seeds[1] as number) | 1
-const startA = seeds[2] as number
-const startB = seeds[3] as number
+let multiplierA = 0
+let multiplierB = 0
+let startA = 0
+let startB = 0
+
+/** Draws the seeds, before the first key is hashed. Not at import: loading the source of chance takes milliseconds. */
+export function seedHash(): void {
+  if (multiplierA !== 0) return
+  const seeds = crypto.getRandomValues(new Int32Array(4))
+  multiplierA = (seeds[0] as number) | 1
+  multiplierB = (seeds[1] as number) | 1
+  startA = seeds[2] as number
+  startB = seeds[3] as number
+}
 
 /**
  * 32 bits of a key, for this process only. Two lanes of multiply and xor, so that the processor works on both at once,

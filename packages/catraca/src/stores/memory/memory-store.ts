@@ -41,8 +41,7 @@ const maxSlice = 16_384
 /** State in the memory of this process: synchronous, bounded, without a timer per key. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const checked = checkOptions(parameters, options, 'memoryStore')
-  const seed = (checked['seed'] as number | undefined) ?? crypto.getRandomValues(new Uint32Array(1))[0]
-  return new MemoryStore(checked['maxKeys'] as number, seededRandom(seed as number))
+  return new MemoryStore(checked['maxKeys'] as number, checked['seed'] as number | undefined)
 }
 
 /**
@@ -52,7 +51,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
  */
 export class MemoryStore implements Store {
   private readonly maxKeys: number
-  private readonly random: Random
+  private readonly seed: number | undefined
+  /** Made when a key must go for the first time. */
+  private random: Random | undefined
   private readonly ledgers = new Map<string, { tables: readonly Table[]; hooks: StoreHooks }>()
   private keys = 0
   private evicted = 0
@@ -63,9 +64,9 @@ export class MemoryStore implements Store {
   private closed = false
 
   /** @internal Use {@link memoryStore}. */
-  constructor(maxKeys: number, random: Random) {
+  constructor(maxKeys: number, seed: number | undefined) {
     this.maxKeys = maxKeys
-    this.random = random
+    this.seed = seed
   }
 
   open(name: string, policies: readonly Source[], hooks: StoreHooks): MemoryLedger {
@@ -134,9 +135,10 @@ export class MemoryStore implements Store {
   }
 
   private evict(nowUs: number): void {
+    this.random ??= seededRandom(this.seed ?? (crypto.getRandomValues(new Uint32Array(1))[0] as number))
     let best: Candidate | undefined
     for (let tries = 0; tries < sampleSize; tries++) {
-      const candidate = this.sample(nowUs)
+      const candidate = this.sample(nowUs, this.random)
       if (candidate !== undefined && (best === undefined || candidate.score < best.score)) best = candidate
       if (best?.score === 0) break
     }
@@ -155,17 +157,17 @@ export class MemoryStore implements Store {
    * A key by chance and how costly it is to forget: 0 with nothing used, below 1 the used share of one below its limit,
    * from 1 on a limited one, later ends costing more. Undefined when it holds permits.
    */
-  private sample(nowUs: number): Candidate | undefined {
-    let nth = Math.floor(this.random() * this.keys)
+  private sample(nowUs: number, random: Random): Candidate | undefined {
+    let nth = Math.floor(random() * this.keys)
     for (const { tables, hooks } of this.ledgers.values()) {
       for (const table of tables) {
         if (nth >= table.size) {
           nth -= table.size
           continue
         }
-        const shard = table.someShard(this.random())
+        const shard = table.someShard(random())
         if (shard === undefined) return undefined
-        const slot = Math.floor(this.random() * shard.size)
+        const slot = Math.floor(random() * shard.size)
         const { rule } = table.policy
         const now = Math.floor(nowUs / rule.tickUs)
         const state = table.stateOf(shard, slot)

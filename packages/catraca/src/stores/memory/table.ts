@@ -1,6 +1,6 @@
 import type { Source } from '../../core/decision.ts'
 import { flatCopy } from '../key.ts'
-import { hashOf } from './hash.ts'
+import { hashOf, seedHash } from './hash.ts'
 import { empty, Shard } from './shard.ts'
 
 /** Up to this many keys a table is one shard; beyond it, many, so that growing one is a short pause. */
@@ -119,6 +119,7 @@ export class Table {
   private split(key: string): void {
     const [old] = this.shards as [Shard]
     const { width } = this.policy.rule
+    seedHash()
     this.small = undefined
     this.shards = Array.from({ length: manyShards }, () => new Shard(width))
     for (let slot = 0; slot < old.size; slot++) {
