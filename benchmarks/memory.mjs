@@ -24,7 +24,7 @@ const fills = quick ? 1 : 3
 const fillKeys = quick ? 200_000 : 1_000_000
 const cells = cellsOf(quick ? [1, 1_000, 100_000] : [1, 1_000, 100_000, 1_000_000])
 const job = JSON.stringify({ cells, warmMs: quick ? 25 : 60, runMs: quick ? 15 : 25, repeats: quick ? 2 : 4 })
-const total = names.length * (rounds + fills) + packages.length
+const total = names.length * (rounds + fills) + packages.length + 1
 
 let done = 0
 const speeds = Object.fromEntries(names.map((name) => [name, cells.map(() => [])]))
@@ -49,6 +49,12 @@ for (const name of packages) {
   const times = Array.from({ length: quick ? 3 : 9 }, () => measure('memory/imports.mjs', [name, '--time']).ms)
   imports[name] = { ms: median(times), ...measure('memory/imports.mjs', [name]) }
 }
+progress(done++, total, 'flood')
+const flood = measure(
+  '../packages/catraca/test/contract/flood.case.mjs',
+  [String(quick ? 1_500_000 : 5_000_000)],
+  ['--expose-gc'],
+)
 progress(total, total, 'done')
 
 const results = {
@@ -64,6 +70,7 @@ const results = {
   })),
   memory: Object.fromEntries(names.map((name) => [name, medians(memory[name])])),
   imports,
+  flood,
 }
 results.bars = judge(results)
 

@@ -14,6 +14,9 @@ const chosen = process.argv.includes('--only') ? mutants.filter(({ name }) => na
 if (chosen.length === 0) fail(`no mutant is named like ${JSON.stringify(only)}`)
 for (const mutant of chosen) plant(readFileSync(join(root, mutant.file), 'utf8'), mutant)
 
+console.log('first without a defect: the tests must pass')
+if (await testsFail('')) fail('the tests fail without a planted defect, so they prove nothing about one')
+
 const survivors = []
 for (const [index, { name }] of chosen.entries()) {
   const started = Date.now()
@@ -31,10 +34,9 @@ if (survivors.length > 0) fail(`the suite does not notice: ${survivors.join('; '
 function testsFail(name) {
   return new Promise((resolve) => {
     const env = { ...process.env, CATRACA_MUTANT: name, NO_COLOR: '1' }
-    const child = spawn(tool('vitest'), ['run', 'packages/catraca', '--bail', '1', '--reporter', 'dot'], {
-      cwd: root,
-      env,
-    })
+    // What runs on the built files cannot see the defect.
+    const args = ['run', 'packages/catraca', '--bail', '1', '--reporter', 'dot', '--exclude', '**/flood.test.ts']
+    const child = spawn(tool('vitest'), args, { cwd: root, env })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))

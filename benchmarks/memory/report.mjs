@@ -76,9 +76,13 @@ function short(keys) {
   return keys === 1 ? '1 key' : keys >= 1_000_000 ? `${keys / 1_000_000}M keys` : `${keys / 1_000}k keys`
 }
 
+function millions(count) {
+  return (count / 1_000_000).toFixed(count % 1_000_000 === 0 ? 0 : 1)
+}
+
 /** The whole part of the page. */
 export function report(results) {
-  const { cells, memory, imports, bars, versions, rounds, fillKeys } = results
+  const { cells, memory, imports, flood, bars, versions, rounds, fillKeys } = results
   const names = Object.keys(cells[0].ns)
   const parts = [
     '## Decisions in memory',
@@ -122,6 +126,14 @@ export function report(results) {
         return [name, bytesPerKey.toFixed(0), residentPerKey.toFixed(0), worstPauseMs.toFixed(1), nsPerKey.toFixed(0)]
       }),
     ),
+  )
+  parts.push('### More callers than the bound')
+  parts.push(
+    `${millions(flood.count)} million callers, one request each, against \`memoryStore()\` with its bound of a million keys, after 1,000 ` +
+      `callers have used up their limit: at most ${flood.mostKeys.toLocaleString('en')} keys in memory, ${flood.residentMB.toFixed(0)} MB more resident at the peak ` +
+      `(states, keys, and what was forgotten and not yet collected), ${flood.nsPerKey.toFixed(0)} ns per request. ` +
+      `${flood.stillRefused.toLocaleString('en')} of the 1,000 are still refused; ${flood.evicted.toLocaleString('en')} keys were forgotten at the bound, ` +
+      `${flood.evictedLimited} of them over their limit.`,
   )
   parts.push('### Import')
   parts.push(

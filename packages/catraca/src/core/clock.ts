@@ -57,7 +57,7 @@ function read(): number {
   return us
 }
 
-/** A reading never outlives its event-loop turn. */
+/** A reading serves from one check phase of the event loop to the next, at most {@link maxUses} times. */
 function endTurn(): void {
   busy = readsThisTurn * maxUses - usesLeft >= busyUses
   usesLeft = 0
