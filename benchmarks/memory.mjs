@@ -19,7 +19,7 @@ prepare()
 process.chdir(folder)
 
 const names = Object.keys(implementations).filter((name) => name !== 'nothing')
-const rounds = quick ? 1 : 5
+const rounds = quick ? 1 : 3
 const fills = quick ? 1 : 3
 const fillKeys = quick ? 200_000 : 1_000_000
 const cells = cellsOf(quick ? [1, 1_000, 100_000] : [1, 1_000, 100_000, 1_000_000])

@@ -48,7 +48,7 @@ export const mutants = [
     name: 'wait rounded down',
     file: bucket,
     find: 'ceilDiv(over, this.rate) + this.lead(elapsed)',
-    replace: 'floorDiv(over, this.rate) + this.lead(elapsed)',
+    replace: 'Math.floor(over / this.rate) + this.lead(elapsed)',
   },
   {
     name: 'cap forgotten',
@@ -71,8 +71,8 @@ export const mutants = [
   {
     name: 'quota boundary off by an hour at a clock change',
     file: `${src}/algorithms/quota/zone.ts`,
-    find: 'const candidates = [before, after]',
-    replace: 'const candidates = [before, before]',
+    find: 'if (wallAt(instant) === wallMs) return instant',
+    replace: 'return instant',
   },
   {
     name: 'retry time from the full window',
@@ -115,7 +115,7 @@ export const mutants = [
     name: 'shaper does not delay',
     file: bucket,
     find: 'ceilDiv(this.drained(-lead, level) + cost * this.unit, this.rate)',
-    replace: 'floorDiv(this.drained(-lead, level) + cost * this.unit, this.rate)',
+    replace: 'Math.floor((this.drained(-lead, level) + cost * this.unit) / this.rate)',
   },
   {
     name: 'peek takes',

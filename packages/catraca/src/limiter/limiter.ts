@@ -100,14 +100,18 @@ export class Limiter<R extends Rules> implements Issuer {
    * Only while the charge still counts, and never above full. Says how many units came back, the least of all policies;
    * a bucket gives back what its refill has not returned already, which may be a fraction.
    */
-  refund(decision: Decision, units: number = decision.charged): number {
+  refund(decision: Decision, units?: number): number {
     this.checkOwn(decision)
+    const wanted = units === undefined ? decision.cost : Math.min(checkCost(units), decision.cost)
     if (decision.charged === 0 || (decision.state & settled) !== 0) return 0
-    const wanted = Math.min(checkCost(units), decision.cost)
     decision.state |= settled
     const nowUs = this.nowUs()
     let least = wanted
-    for (const one of decision.stack) least = Math.min(least, this.ledger.refund(one, wanted, nowUs))
+    for (const one of decision.stack) {
+      const given = this.ledger.refund(one, wanted, nowUs)
+      // Permits may have been released before; they say nothing about what the other policies gave back.
+      if (!one.source.rule.holds || decision.stack.length === 1) least = Math.min(least, given)
+    }
     return least
   }
 
@@ -121,11 +125,12 @@ export class Limiter<R extends Rules> implements Issuer {
     }
   }
 
-  /** Forgets what was used under these keys, and their blocks. */
+  /** Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. */
   reset(keys: SomeKeys<R>): void {
     this.checkOpen()
+    const nowUs = this.nowUs()
     this.forEachKey(keys, (policy, key) => {
-      this.ledger.reset(policy, key)
+      this.ledger.reset(policy, key, nowUs)
       this.blocks.remove(policy, key)
     })
     this.update()
@@ -159,6 +164,10 @@ export class Limiter<R extends Rules> implements Issuer {
     return () => {
       stop()
       this.update()
+      if (!this.events.has('clock.step')) {
+        this.stopClock?.()
+        this.stopClock = undefined
+      }
     }
   }
 
@@ -178,6 +187,7 @@ export class Limiter<R extends Rules> implements Issuer {
     let cost = 1
     let nowUs: number | undefined
     if (options !== undefined) {
+      checkTakeOptions(options)
       if (options.cost !== undefined) cost = checkCost(options.cost)
       if (options.now !== undefined) nowUs = this.given(options.now)
     }
@@ -296,7 +306,7 @@ export class Limiter<R extends Rules> implements Issuer {
   }
 
   private checkOwn(decision: Decision): void {
-    if (decision.source.issuer === (this as Issuer)) return
+    if (decision instanceof Decision && decision.source.issuer === (this as Issuer)) return
     throw new CatracaError(
       'CATRACA_DECISION_FOREIGN',
       `the decision was made by another limiter than ${show(this.name)}`,
@@ -308,10 +318,17 @@ export class Limiter<R extends Rules> implements Issuer {
   }
 }
 
+const takeOptions = ['cost', 'now'] as const
 /** Used share from which `nearLimit` is emitted. */
 const nearShare = 0.8
 /** Microseconds stay below 2^53. */
 const maxNowMs = 9_000_000_000_000
+
+function checkTakeOptions(options: unknown): void {
+  if (typeof options !== 'object' || options === null) rejectUnknown(takeOptions, options, 'options')
+  for (const name in options as object)
+    if (name !== 'cost' && name !== 'now') rejectUnknown(takeOptions, options, 'options')
+}
 
 function checkCost(cost: unknown): number {
   if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number

@@ -215,3 +215,26 @@ describe('calls at the wrong place', () => {
     expect(limiter.take('k').allowed).toBe(true)
   })
 })
+
+test.each([{ options: null }, { options: 3 }, { options: 'x' }, { options: [] }])(
+  'take refuses $options as options',
+  ({ options }) => {
+    const limiter = createLimiter(tokenBucket({ limit: 1, window: '1s' }))
+    const call = () => limiter.take('k', options as never)
+    expect(call).toThrow(expect.objectContaining({ code: 'CATRACA_OPTION_INVALID', path: 'options' }))
+    expect(limiter.peek('k').remaining).toBe(1)
+  },
+)
+
+test('an option of take that is unknown is refused, not ignored', () => {
+  const limiter = createLimiter(tokenBucket({ limit: 1, window: '1s' }))
+  const call = () => limiter.take('k', { costs: 3 } as never)
+  expect(call).toThrow(expect.objectContaining({ code: 'CATRACA_OPTION_UNKNOWN', path: 'options.costs' }))
+})
+
+test.each([null, undefined, {}, { source: {} }])('%s is no decision to refund or release', (decision) => {
+  const limiter = createLimiter(tokenBucket({ limit: 1, window: '1s' }))
+  const foreign = expect.objectContaining({ code: 'CATRACA_DECISION_FOREIGN' })
+  expect(() => limiter.refund(decision as never)).toThrow(foreign)
+  expect(() => limiter.release(decision as never)).toThrow(foreign)
+})

@@ -1,4 +1,5 @@
 import {
+  concurrency,
   createLimiter,
   fixedWindow,
   leakyQueue,
@@ -214,4 +215,23 @@ describe('time given by the caller', () => {
       expect(limiter.take('k', { now: 1_000_000_000 - 60_000 }).allowed).toBe(false)
     }
   })
+})
+
+describe.each(charging)('refund after a reset under %s', (_, rule) => {
+  test('takes nothing out of what was charged since', () => {
+    const limiter = createLimiter(rule)
+    const before = limiter.take('k', { now: 0, cost: 4 })
+    limiter.reset('k')
+    const after = limiter.take('k', { now: 1, cost: 10 })
+    expect(limiter.refund(before)).toBe(0)
+    expect(left(limiter, 1)).toBe(0)
+    expect(limiter.refund(after)).toBe(10)
+  })
+})
+
+test('a refund says what came back although the permits of its stack were released before', () => {
+  const limiter = createLimiter({ rate: tokenBucket(ten), busy: concurrency({ limit: 2 }) })
+  const decision = limiter.take({ rate: 'k', busy: 'k' }, { now: 0 })
+  decision.release()
+  expect(limiter.refund(decision)).toBe(1)
 })

@@ -1,13 +1,16 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide, peeked, type Source } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
-import { storedKey } from '../key.ts'
+import { flatCopy, storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
 import type { MemoryStore } from './memory-store.ts'
 import { Table } from './table.ts'
 
 /** Ids of admissions, unique in the process, so that a late release never meets another holder's permit. */
 let lastPermit = 0
+
+/** Keys of which a reset is remembered, per policy. */
+const resetsKept = 10_000
 
 /** One limiter's states in a memory store. */
 export class MemoryLedger implements Ledger {
@@ -16,6 +19,8 @@ export class MemoryLedger implements Ledger {
   private readonly store: MemoryStore
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
+  /** When keys were last reset, newest last: a charge from before must not come back out of a later one. */
+  private readonly resets: readonly Map<string, number>[]
 
   constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
     this.tables = policies.map((policy) => new Table(policy))
@@ -23,6 +28,7 @@ export class MemoryLedger implements Ledger {
     this.store = store
     this.hooks = hooks
     this.onClose = onClose
+    this.resets = policies.map(() => new Map())
   }
 
   applyOne(key: string, cost: number, givenUs: number | undefined, charge: boolean): Decision {
@@ -57,19 +63,30 @@ export class MemoryLedger implements Ledger {
   }
 
   refund(decision: Decision, units: number, nowUs: number): number {
-    const table = this.tables.find(({ policy }) => policy === decision.source)
+    const policy = this.tables.findIndex((one) => one.policy === decision.source)
+    const table = this.tables[policy]
     if (table === undefined) return 0
-    const slot = table.find(storedKey(decision.key))
+    const key = storedKey(decision.key)
+    if (decision.nowUs <= (this.resets[policy]?.get(key) ?? -1)) return 0
+    const slot = table.find(key)
     if (slot < 0) return 0
     const { rule } = table.policy
     const now = Math.floor(nowUs / rule.tickUs)
     return rule.refund(table.stateOf(table.shard, slot), slot * rule.width, now, decision, units)
   }
 
-  reset(policy: number, key: string): void {
+  reset(policy: number, key: string, nowUs: number): void {
     const table = this.tables[policy] as Table
-    const slot = table.find(storedKey(key))
-    if (slot >= 0) this.store.drop(table, table.shard, slot)
+    const stored = flatCopy(storedKey(key))
+    const slot = table.find(stored)
+    if (slot < 0) return
+    this.store.drop(table, table.shard, slot)
+    const resets = this.resets[policy] as Map<string, number>
+    resets.delete(stored)
+    resets.set(stored, nowUs)
+    if (resets.size <= resetsKept) return
+    const [oldest] = resets.keys()
+    resets.delete(oldest as string)
   }
 
   given(nowUs: number): void {
