@@ -11,8 +11,8 @@ export const mutants = [
   {
     name: 'estimate may equal the limit',
     file: counter,
-    find: 'prior * share < (limit - current - cost + 1) * window',
-    replace: 'prior * share <= (limit - current - cost + 1) * window',
+    find: 'weighed >= (room + 1) * window',
+    replace: 'weighed > (room + 1) * window',
   },
   {
     name: 'closed window',
@@ -23,8 +23,8 @@ export const mutants = [
   {
     name: 'stored time moved back',
     file: bucket,
-    find: 'state[at] = now + this.lead(elapsed)',
-    replace: 'state[at] = now',
+    find: 'state[at] = now + this.lead(elapsed)\n    state[at + 1] = over',
+    replace: 'state[at] = now\n    state[at + 1] = over',
   },
   {
     name: 'refund into a later window',
@@ -47,8 +47,8 @@ export const mutants = [
   {
     name: 'wait rounded down',
     file: bucket,
-    find: 'ceilDiv(over, this.rate) + this.lead(elapsed)',
-    replace: 'Math.floor(over / this.rate) + this.lead(elapsed)',
+    find: 'return -(ceilDiv(over, this.rate) + this.lead(elapsed))',
+    replace: 'return -(Math.floor(over / this.rate) + this.lead(elapsed))',
   },
   {
     name: 'cap forgotten',
@@ -59,8 +59,8 @@ export const mutants = [
   {
     name: 'cost paid in part',
     file: bucket,
-    find: 'state[at + 1] as number) + cost * this.unit - this.capacity',
-    replace: 'state[at + 1] as number) + this.unit - this.capacity',
+    find: 'return this.drained(elapsed, level) + cost * this.unit - this.capacity',
+    replace: 'return this.drained(elapsed, level) + Math.min(cost, 1) * this.unit - this.capacity',
   },
   {
     name: 'permit not returned',
@@ -77,8 +77,8 @@ export const mutants = [
   {
     name: 'retry time from the full window',
     file: counter,
-    find: 'return this.passesAt(start, current, prior, cost) - now',
-    replace: 'return start + window - now',
+    find: 'return now - this.passesAt(start, current, prior, cost)',
+    replace: 'return now - start - window',
   },
   {
     name: 'retry time of the newest entry',
@@ -89,8 +89,8 @@ export const mutants = [
   {
     name: 'remaining rounded up',
     file: bucket,
-    find: 'Math.floor(left / this.unit)',
-    replace: 'Math.ceil(left / this.unit)',
+    find: 'return over < 0 ? Math.floor((0 - over) / this.unit) : 0',
+    replace: 'return over < 0 ? Math.ceil((0 - over) / this.unit) : 0',
   },
   { name: 'refund twice', file: limiter, find: 'decision.state |= settled\n', replace: '\n' },
   {
@@ -146,5 +146,17 @@ export const mutants = [
     file: bucket,
     find: 'const unit = ticks / common',
     replace: 'const unit = Math.round(ticks / limit) * (limit / common)',
+  },
+  {
+    name: 'remaining after a pass rounded up',
+    file: bucket,
+    find: 'return Math.floor((0 - over) / this.unit)\n',
+    replace: 'return Math.ceil((0 - over) / this.unit)\n',
+  },
+  {
+    name: 'refund of a charge from before a reset',
+    file: ledger,
+    find: 'if (decision.generation < (this.resets[policy]?.get(key) ?? 0)) return 0',
+    replace: '',
   },
 ]

@@ -36,6 +36,8 @@ const reasonBits = 15
 export const peeked = 16
 export const settled = 32
 export const degraded = 64
+/** Above them stands how many resets the ledger had seen: a charge from before a reset is not refunded after it. */
+export const generationUnit = 128
 
 const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
 const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
@@ -56,7 +58,7 @@ export class Decision implements Charge {
   readonly source: Source
   /** The partition key that was asked for. */
   readonly key: string
-  /** @internal The reason, and bits {@link peeked}, {@link settled}, {@link degraded}. */
+  /** @internal The reason, bits {@link peeked}, {@link settled}, {@link degraded}, and the {@link Decision.generation}. */
   state: number
   /** @internal Time of the decision, µs since the epoch. */
   readonly nowUs: number
@@ -167,6 +169,11 @@ export class Decision implements Charge {
       mode: 'enforce',
       wouldDeny: !one.allowed,
     }))
+  }
+
+  /** @internal Resets the ledger had seen when it decided. */
+  get generation(): number {
+    return Math.floor(this.state / generationUnit)
   }
 
   /** @internal One decision per policy. */

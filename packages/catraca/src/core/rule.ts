@@ -32,6 +32,12 @@ export interface Rule {
   /** The options the rule was made from, defaults filled in, durations in milliseconds. */
   readonly options: Readonly<Record<string, string | number>>
 
+  /**
+   * Asks for `cost` units and takes them if they pass: what would pass afterwards, or, refused, minus the ticks to wait.
+   * The same as {@link Rule.wait}, {@link Rule.charge} and {@link Rule.remaining} one after the other, reading the state
+   * once; a rule that does not mind has no such shortcut.
+   */
+  take?(state: Float64Array, at: number, now: number, cost: number): number
   /** Ticks until `cost` units would pass if nobody else asked: 0 when they pass now, Infinity when they never can. */
   wait(state: Float64Array, at: number, now: number, cost: number): number
   /** The most units that would pass at `now`; never negative. */

@@ -128,9 +128,8 @@ export class Limiter<R extends Rules> implements Issuer {
   /** Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. */
   reset(keys: SomeKeys<R>): void {
     this.checkOpen()
-    const nowUs = this.nowUs()
     this.forEachKey(keys, (policy, key) => {
-      this.ledger.reset(policy, key, nowUs)
+      this.ledger.reset(policy, key)
       this.blocks.remove(policy, key)
     })
     this.update()
@@ -325,7 +324,8 @@ const nearShare = 0.8
 const maxNowMs = 9_000_000_000_000
 
 function checkTakeOptions(options: unknown): void {
-  if (typeof options !== 'object' || options === null) rejectUnknown(takeOptions, options, 'options')
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    rejectUnknown(takeOptions, options, 'options')
   for (const name in options as object)
     if (name !== 'cost' && name !== 'now') rejectUnknown(takeOptions, options, 'options')
 }

@@ -25,8 +25,8 @@ export interface Ledger {
   applyOne(key: string, cost: number, nowUs: number | undefined, charge: boolean): Decision
   /** Gives back up to `units` of what a decision charged, while it still counts; says how many. */
   refund(decision: Decision, units: number, nowUs: number): number
-  /** Forgets the state of a key at `nowUs`; what was charged before can no longer be refunded. */
-  reset(policy: number, key: string, nowUs: number): void
+  /** Forgets the state of a key; what was charged before can no longer be refunded. */
+  reset(policy: number, key: string): void
   /** Tells the store the time by which its callers live, when they give it themselves. */
   given(nowUs: number): void
   close(): void

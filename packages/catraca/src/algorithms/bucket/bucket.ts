@@ -66,17 +66,27 @@ export class Bucket implements Rule {
     this.graceTicks = graceUs / exact.tickUs
   }
 
+  take(state: Float64Array, at: number, now: number, cost: number): number {
+    if (cost > this.limit) return -Infinity
+    const elapsed = now - (state[at] as number)
+    const over = this.over(elapsed, state[at + 1] as number, cost)
+    if (over > 0) return -(ceilDiv(over, this.rate) + this.lead(elapsed))
+    state[at] = now + this.lead(elapsed)
+    state[at + 1] = over + this.capacity
+    // The capacity is at most 2^52, where rounding never lifts a quotient of whole numbers to the next whole number.
+    return Math.floor((0 - over) / this.unit)
+  }
+
   wait(state: Float64Array, at: number, now: number, cost: number): number {
     if (cost > this.limit) return Infinity
     const elapsed = now - (state[at] as number)
-    const over = this.drained(elapsed, state[at + 1] as number) + cost * this.unit - this.capacity
+    const over = this.over(elapsed, state[at + 1] as number, cost)
     return over <= 0 ? 0 : ceilDiv(over, this.rate) + this.lead(elapsed)
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
-    const left = this.capacity - this.drained(now - (state[at] as number), state[at + 1] as number)
-    // The capacity is at most 2^52, where rounding never lifts a quotient of whole numbers to the next whole number.
-    return left > 0 ? Math.floor(left / this.unit) : 0
+    const over = this.over(now - (state[at] as number), state[at + 1] as number, 0)
+    return over < 0 ? Math.floor((0 - over) / this.unit) : 0
   }
 
   charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
@@ -130,6 +140,11 @@ export class Bucket implements Rule {
   delayTicks({ lead, level }: Snapshot, _now: number, cost: number): number {
     if (!this.shapes) return 0
     return ceilDiv(this.drained(-lead, level) + cost * this.unit, this.rate) + this.lead(-lead)
+  }
+
+  /** By how much a level would pass the capacity with `cost` more units; at most 0 when they fit. */
+  private over(elapsed: number, level: number, cost: number): number {
+    return this.drained(elapsed, level) + cost * this.unit - this.capacity
   }
 
   /** What is left of a level after `elapsed` ticks. A stored time ahead of now has drained nothing yet. */

@@ -49,6 +49,22 @@ class SlidingCounter implements Rule {
     this.options = { limit, windowMs: windowUs / 1_000 }
   }
 
+  take(state: Float64Array, at: number, now: number, cost: number): number {
+    const { limit, window } = this
+    if (cost > limit) return -Infinity
+    const origin = state[at] as number
+    const start = this.start(origin, now)
+    const current = this.current(origin, state[at + 1] as number, now)
+    const prior = this.before(origin, state[at + 1] as number, state[at + 2] as number, now)
+    const weighed = prior * (window - Math.max(0, now - start))
+    const room = limit - current - cost
+    if (weighed >= (room + 1) * window) return now - this.passesAt(start, current, prior, cost)
+    state[at] = start
+    state[at + 1] = current + cost
+    state[at + 2] = prior
+    return Math.max(0, room - floorDiv(weighed, window))
+  }
+
   wait(state: Float64Array, at: number, now: number, cost: number): number {
     const { limit, window } = this
     if (cost > limit) return Infinity

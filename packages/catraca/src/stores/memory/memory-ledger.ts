@@ -1,6 +1,7 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
-import { Decision, decide, peeked, type Source } from '../../core/decision.ts'
+import { Decision, decide, generationUnit, peeked, type Source } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
+import type { Rule } from '../../core/rule.ts'
 import { flatCopy, storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
 import type { MemoryStore } from './memory-store.ts'
@@ -11,6 +12,8 @@ let lastPermit = 0
 
 /** Keys of which a reset is remembered, per policy. */
 const resetsKept = 10_000
+/** Resets are counted round: with the reason and the bits a count stays a small number. */
+const generations = 2 ** 23
 
 /** One limiter's states in a memory store. */
 export class MemoryLedger implements Ledger {
@@ -19,8 +22,12 @@ export class MemoryLedger implements Ledger {
   private readonly store: MemoryStore
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
-  /** When keys were last reset, newest last: a charge from before must not come back out of a later one. */
+  /** Which reset was a key's last, newest last: a charge from before must not come back out of a later one. */
   private readonly resets: readonly Map<string, number>[]
+  /** Resets so far. */
+  private generation = 0
+  /** The same as it stands in a decision. */
+  private stamp = 0
 
   constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
     this.tables = policies.map((policy) => new Table(policy))
@@ -44,14 +51,17 @@ export class MemoryLedger implements Ledger {
       const at = slot * width
       const now = tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
       if ((slab[at] as number) - now <= rule.graceTicks) {
-        const wait = rule.wait(slab, at, now, cost)
-        if (wait === 0) rule.charge(slab, at, now, cost, 0)
-        const reason = wait === 0 ? 0 : reasonCode(wait === Infinity ? 'impossible' : rule.denial)
-        const waitUs = wait === 0 ? 0 : (now + wait) * tickUs - nowUs
-        const prior = width === 3 ? (slab[at + 2] as number) : 0
-        const left = rule.remaining(slab, at, now)
+        const answer =
+          rule.take === undefined ? takeStepwise(rule, slab, at, now, cost) : rule.take(slab, at, now, cost)
         const lead = (slab[at] as number) - now
-        return new Decision(policy, key, reason, nowUs, cost, left, lead, slab[at + 1] as number, prior, waitUs)
+        const level = slab[at + 1] as number
+        const prior = width === 3 ? (slab[at + 2] as number) : 0
+        if (answer >= 0) return new Decision(policy, key, this.stamp, nowUs, cost, answer, lead, level, prior, 0)
+        const reason = reasonCode(answer === -Infinity ? 'impossible' : rule.denial)
+        // Where one unit does not pass, none does.
+        const left = cost === 1 ? 0 : rule.remaining(slab, at, now)
+        const waitUs = (now - answer) * tickUs - nowUs
+        return new Decision(policy, key, reason, nowUs, cost, left, lead, level, prior, waitUs)
       }
     }
     const [decision] = this.applyAll([key], cost, nowUs, charge)
@@ -67,7 +77,7 @@ export class MemoryLedger implements Ledger {
     const table = this.tables[policy]
     if (table === undefined) return 0
     const key = storedKey(decision.key)
-    if (decision.nowUs <= (this.resets[policy]?.get(key) ?? -1)) return 0
+    if (decision.generation < (this.resets[policy]?.get(key) ?? 0)) return 0
     const slot = table.find(key)
     if (slot < 0) return 0
     const { rule } = table.policy
@@ -75,7 +85,7 @@ export class MemoryLedger implements Ledger {
     return rule.refund(table.stateOf(table.shard, slot), slot * rule.width, now, decision, units)
   }
 
-  reset(policy: number, key: string, nowUs: number): void {
+  reset(policy: number, key: string): void {
     const table = this.tables[policy] as Table
     const stored = flatCopy(storedKey(key))
     const slot = table.find(stored)
@@ -83,7 +93,9 @@ export class MemoryLedger implements Ledger {
     this.store.drop(table, table.shard, slot)
     const resets = this.resets[policy] as Map<string, number>
     resets.delete(stored)
-    resets.set(stored, nowUs)
+    this.generation = (this.generation + 1) % generations
+    this.stamp = this.generation * generationUnit
+    resets.set(stored, this.generation)
     if (resets.size <= resetsKept) return
     const [oldest] = resets.keys()
     resets.delete(oldest as string)
@@ -153,7 +165,7 @@ export class MemoryLedger implements Ledger {
     return new Decision(
       table.policy,
       key,
-      reasonCode(reason) | (charge ? 0 : peeked),
+      reasonCode(reason) | (charge ? this.stamp : peeked),
       nowUs,
       cost,
       rule.remaining(state, at, now),
@@ -163,4 +175,12 @@ export class MemoryLedger implements Ledger {
       wait === 0 ? 0 : (now + wait) * rule.tickUs - nowUs,
     )
   }
+}
+
+/** {@link Rule.take} for a rule without it. */
+function takeStepwise(rule: Rule, state: Float64Array, at: number, now: number, cost: number): number {
+  const wait = rule.wait(state, at, now, cost)
+  if (wait > 0) return -wait
+  rule.charge(state, at, now, cost, 0)
+  return rule.remaining(state, at, now)
 }
