@@ -44,8 +44,11 @@ export class MemoryLedger implements Ledger {
     const { policy } = table
     const { rule } = policy
     const { width, tickUs } = rule
-    const slot = table.find(storedKey(key))
-    // The common case, a known key of a rule of fixed width, is written out: one look-up, two steps, one object.
+    const stored = storedKey(key)
+    let slot = table.find(stored)
+    // A rule of fixed width, the common case, is written out: one look-up, one reading of the state, one object.
+    // A key never seen passes at any cost that can pass at all.
+    if (slot < 0 && width !== 0 && charge && cost <= rule.limit) slot = this.store.add(table, stored, nowUs)
     if (slot >= 0 && width !== 0 && charge) {
       const { slab } = table.shard
       const at = slot * width
