@@ -1,7 +1,11 @@
-/** Round constants: the first 32 bits of the fractions of the cube roots of the first 64 primes (FIPS 180-4). */
+/**
+ * Round constants: the first 32 bits of the fractions of the cube roots of the first 64 primes, and of the square roots
+ * of the first 8 for the start (FIPS 180-4). Computed at the first long key, not at import.
+ */
 const k = new Int32Array(64)
 const start = new Int32Array(8)
-{
+
+function prepare(): void {
   let found = 0
   for (let candidate = 2; found < 64; candidate++) {
     let prime = true
@@ -21,6 +25,7 @@ function fraction(root: number): number {
  * It stands for keys too long to keep; being a cryptographic hash, no caller can make two long keys meet.
  */
 export function sha256(text: string): string {
+  if (start[0] === 0) prepare()
   const bytes = text.length * 2
   const words = new Int32Array((((bytes + 8) >> 6) + 1) * 16)
   for (let index = 0; index < text.length; index++) {
