@@ -19,8 +19,8 @@ prepare()
 process.chdir(folder)
 
 const names = Object.keys(implementations).filter((name) => name !== 'nothing')
-const rounds = quick ? 1 : 3
-const fills = quick ? 1 : 3
+const rounds = quick ? 1 : 2
+const fills = quick ? 1 : 2
 const fillKeys = quick ? 200_000 : 1_000_000
 const cells = cellsOf(quick ? [1, 1_000, 100_000] : [1, 1_000, 100_000, 1_000_000])
 const job = JSON.stringify({ cells, warmMs: quick ? 25 : 60, runMs: quick ? 15 : 25, repeats: quick ? 2 : 4 })

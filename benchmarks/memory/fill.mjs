@@ -6,16 +6,16 @@ const count = Number(countText)
 const implementation = await implementations[name](1_000_000_000, count)
 const perBlock = 256
 
-for (let index = 0; index < 1_000; index++) await implementation.awaited(key(index))
+for (let index = 0; index < 1_000; index++) await implementation.ask(key(index))
 settle()
 const before = process.memoryUsage()
 let worst = 0
 const start = process.hrtime.bigint()
 for (let index = 1_000; index < count; ) {
   const blockStart = process.hrtime.bigint()
-  if (implementation.take === null)
-    for (let n = 0; n < perBlock && index < count; n++) await implementation.awaited(key(index++))
-  else for (let n = 0; n < perBlock && index < count; n++) implementation.take(key(index++))
+  if (implementation.promises)
+    for (let n = 0; n < perBlock && index < count; n++) await implementation.ask(key(index++))
+  else for (let n = 0; n < perBlock && index < count; n++) implementation.ask(key(index++))
   const ms = Number(process.hrtime.bigint() - blockStart) / 1e6
   if (ms > worst) worst = ms
 }
@@ -33,7 +33,7 @@ console.log(
   }),
 )
 // Read once more, so that nothing of it was collected before it was measured.
-await implementation.awaited(key(0))
+await implementation.ask(key(0))
 process.exit(0)
 
 /** A flat string that nobody else holds, as a server cuts it from a request. */

@@ -1,8 +1,8 @@
 /**
- * Every implementation as `open(limit, keys) -> { take, awaited }`: one decision by key, with the three answers that a
- * server needs (may it pass, how many are left, when to come back) read every time and folded into one number.
- * `take` is the synchronous form, null where the peer has none; `awaited` gives something to await.
- * The method measured is the one that the peer's own framework adapter calls. Window: one hour.
+ * Every implementation as `open(limit, keys) -> { ask, read, promises }`: `ask(key)` makes one decision by the method
+ * that the peer's own framework adapter calls; `read(answer)` folds the three things a server needs (may it pass, how
+ * many are left, when to come back) into one number. `promises` says that it only answers with a promise; a rejection is
+ * an answer too. Window: one hour.
  */
 const hourMs = 3_600_000
 
@@ -10,12 +10,14 @@ const catraca = (makeRule) => async (limit, keys) => {
   const library = await import('catraca')
   const store = library.memoryStore({ maxKeys: Math.max(1_000_000, keys * 2) })
   const limiter = library.createLimiter(makeRule(library, limit), { store })
-  const read = (decision) => fold(decision.allowed, decision.remaining, decision.retryAfterMs)
-  return { take: (key) => read(limiter.take(key)), awaited: async (key) => read(await limiter.take(key)) }
+  return {
+    ask: (key) => limiter.take(key),
+    read: (decision) => fold(decision.allowed, decision.remaining, decision.retryAfterMs),
+  }
 }
 
 export const implementations = {
-  nothing: async () => ({ take: (key) => key.length, awaited: async (key) => key.length }),
+  nothing: async () => ({ ask: (key) => key, read: (key) => key.length }),
 
   catraca: catraca(({ tokenBucket }, limit) => tokenBucket({ limit, window: '1h' })),
   'catraca slidingCounter': catraca(({ slidingCounter }, limit) =>
@@ -25,60 +27,59 @@ export const implementations = {
   'rate-limiter-flexible': async (limit) => {
     const { RateLimiterMemory } = await import('rate-limiter-flexible')
     const limiter = new RateLimiterMemory({ points: limit, duration: 3_600 })
-    const awaited = async (key) => {
-      try {
-        const { remainingPoints } = await limiter.consume(key)
-        return fold(true, remainingPoints, 0)
-      } catch (denied) {
-        return fold(false, denied.remainingPoints, denied.msBeforeNext)
-      }
+    return {
+      promises: true,
+      ask: (key) => limiter.consume(key),
+      read: ({ consumedPoints, remainingPoints, msBeforeNext }) =>
+        fold(consumedPoints <= limit, remainingPoints, consumedPoints <= limit ? 0 : msBeforeNext),
     }
-    return { take: null, awaited }
   },
 
   'express-rate-limit': async (limit) => {
     const { MemoryStore } = await import('express-rate-limit')
     const store = new MemoryStore()
     store.init({ windowMs: hourMs })
-    const awaited = async (key) => readHits(await store.increment(key), limit)
-    return { take: null, awaited }
+    return { promises: true, ask: (key) => store.increment(key), read: (hits) => readHits(hits, limit) }
   },
 
   'hono-rate-limiter': async (limit) => {
     const { MemoryStore } = await import('hono-rate-limiter')
     const store = new MemoryStore()
     store.init({ windowMs: hourMs })
-    const take = (key) => readHits(store.increment(key), limit)
-    return { take, awaited: async (key) => readHits(await store.increment(key), limit) }
+    return { ask: (key) => store.increment(key), read: (hits) => readHits(hits, limit) }
   },
 
   '@fastify/rate-limit': async (limit, keys) => {
     const { default: LocalStore } = await import('@fastify/rate-limit/store/LocalStore.js')
     const store = new LocalStore(false, false, keys * 2)
-    let answer = 0
-    const done = (_error, { current, ttl }) => {
-      answer = current <= limit ? fold(true, limit - current, 0) : fold(false, 0, ttl)
+    let answer
+    const done = (_error, current) => {
+      answer = current
     }
-    const take = (key) => {
-      store.incr(key, done, hourMs, limit)
-      return answer
+    return {
+      ask: (key) => {
+        store.incr(key, done, hourMs, limit)
+        return answer
+      },
+      read: ({ current, ttl }) => (current <= limit ? fold(true, limit - current, 0) : fold(false, 0, ttl)),
     }
-    return { take, awaited: async (key) => take(key) }
   },
 
   limiter: async (limit) => {
     const { RateLimiter } = await import('limiter')
     const limiters = new Map()
-    const take = (key) => {
-      let one = limiters.get(key)
-      if (one === undefined) {
-        one = new RateLimiter({ tokensPerInterval: limit, interval: hourMs })
-        limiters.set(key, one)
-      }
-      if (one.tryRemoveTokens(1)) return fold(true, one.getTokensRemaining(), 0)
-      return fold(false, one.getTokensRemaining(), one.getWaitTime(1))
+    return {
+      ask: (key) => {
+        let one = limiters.get(key)
+        if (one === undefined) {
+          one = new RateLimiter({ tokensPerInterval: limit, interval: hourMs })
+          limiters.set(key, one)
+        }
+        if (one.tryRemoveTokens(1)) return fold(true, one.getTokensRemaining(), 0)
+        return fold(false, one.getTokensRemaining(), one.getWaitTime(1))
+      },
+      read: (folded) => folded,
     }
-    return { take, awaited: async (key) => take(key) }
   },
 }
 

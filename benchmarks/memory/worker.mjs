@@ -14,34 +14,33 @@ for (const keys of new Set(cells.map((cell) => cell.keys))) {
     if (wanted.length === 0) continue
     const implementation = await implementations[name](deny ? 1 : 1_000_000_000, keys)
     const nothing = await implementations.nothing()
-    for (const key of names) await implementation.awaited(key)
+    for (const key of names) await implementation.ask(key)
     for (const cell of wanted) {
-      const form = cell.awaited || implementation.take === null ? 'awaited' : 'take'
-      const loop = form === 'take' ? turnsSync : turnsAwaited
+      const loop = cell.awaited || implementation.promises ? turnsAwaited : turnsSync
       const order = drawOrder(keys, cell.zipf)
-      await loop(implementation[form], names, order, cell.perTurn, warmMs)
+      await loop(implementation, names, order, cell.perTurn, warmMs)
       // The least of several short runs is what the code costs when nothing else disturbs it. The turn itself and the
       // reading of the key are measured empty and taken off; an await stays, as users pay for it.
       let [empty, full] = [Infinity, Infinity]
       for (let repeat = 0; repeat < repeats; repeat++) {
-        empty = Math.min(empty, await turnsSync(nothing.take, names, order, cell.perTurn, runMs / 2))
-        full = Math.min(full, await loop(implementation[form], names, order, cell.perTurn, runMs))
+        empty = Math.min(empty, await turnsSync(nothing, names, order, cell.perTurn, runMs / 2))
+        full = Math.min(full, await loop(implementation, names, order, cell.perTurn, runMs))
       }
-      results.push({ ...cell, ns: Math.max(full - empty, 0.1), form })
+      results.push({ ...cell, ns: Math.max(full - empty, 0.1) })
     }
   }
 }
 console.log(JSON.stringify({ results, sink: sink.value > 0 }))
 process.exit(0)
 
-function turnsSync(take, names, order, perTurn, ms) {
+function turnsSync({ ask, read }, names, order, perTurn, ms) {
   return new Promise((resolve) => {
     const start = process.hrtime.bigint()
     const end = start + BigInt(Math.round(ms * 1e6))
     let count = 0
     let sum = 0
     function turn() {
-      for (let index = 0; index < perTurn; index++) sum += take(names[order[count++ & 0xfffff]])
+      for (let index = 0; index < perTurn; index++) sum += read(ask(names[order[count++ & 0xfffff]]))
       if ((count & 1023) < perTurn && process.hrtime.bigint() >= end) {
         sink.value += sum
         resolve(Number(process.hrtime.bigint() - start) / count)
@@ -51,14 +50,20 @@ function turnsSync(take, names, order, perTurn, ms) {
   })
 }
 
-function turnsAwaited(take, names, order, perTurn, ms) {
+function turnsAwaited({ ask, read }, names, order, perTurn, ms) {
   return new Promise((resolve) => {
     const start = process.hrtime.bigint()
     const end = start + BigInt(Math.round(ms * 1e6))
     let count = 0
     let sum = 0
     async function turn() {
-      for (let index = 0; index < perTurn; index++) sum += await take(names[order[count++ & 0xfffff]])
+      for (let index = 0; index < perTurn; index++) {
+        try {
+          sum += read(await ask(names[order[count++ & 0xfffff]]))
+        } catch (denied) {
+          sum += read(denied)
+        }
+      }
       if ((count & 1023) < perTurn && process.hrtime.bigint() >= end) {
         sink.value += sum
         resolve(Number(process.hrtime.bigint() - start) / count)
