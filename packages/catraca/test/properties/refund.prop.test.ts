@@ -93,7 +93,7 @@ function everyRefund(
   }
 }
 
-const steps = (...list: readonly Pick<Step, 'move' | 'cost'>[]): History => ({
+const steps = (...list: readonly (Pick<Step, 'move' | 'cost'> & Partial<Step>)[]): History => ({
   start: 0,
   steps: list.map((step) => ({ off: 0, pause: 0, share: 1, jumpUs: 0, ...step })),
 })
@@ -112,8 +112,44 @@ const nothingLeft: Example = [
   steps(one, one, { move: 'reset', cost: 'more than all' }),
   [undefined, all(1), all(0)],
 ]
+/** Refunds that add up to more than 2^52 levels while a charge from before them still counts. */
+const manyReturns: Example = [
+  { limit: 999_983, windowUs: 2_592_000_000_000, capacity: 999_979, calendar: 0 },
+  steps(
+    ...[
+      one,
+      one,
+      one,
+      one,
+      { move: 'short', cost: 'all', pause: 1 } as const,
+      one,
+      one,
+      { move: 'retry', cost: 'one' } as const,
+    ],
+    ...[
+      one,
+      one,
+      one,
+      one,
+      { move: 'long', cost: 'one', pause: 1 } as const,
+      one,
+      { move: 'same', cost: 'all' } as const,
+    ],
+    ...[one, one, one, { move: 'reset', cost: 'all' } as const, { move: 'same', cost: 'all' } as const],
+    { move: 'same', cost: 'rest' },
+  ),
+  [
+    ...Array.from({ length: 7 }, () => undefined),
+    ...[{ which: 0, share: 0 }, undefined, undefined, undefined, undefined, undefined, undefined],
+    ...[{ which: 4, share: 1_000 }, undefined, undefined, undefined],
+    ...[
+      { which: 0, share: 741 },
+      { which: 4, share: 0 },
+    ],
+  ],
+]
 const buckets = ['token bucket', 'gcra', 'leaky meter']
-const forBuckets = (example: Example) => Object.fromEntries(buckets.map((name) => [name, [example]]))
+const forBuckets = (...examples: Example[]) => Object.fromEntries(buckets.map((name) => [name, examples]))
 
 everyRefund(
   'what a log charged and did not give back stays within the bound',
@@ -158,7 +194,7 @@ everyRefund(
       expect(mostWithin([...kept.values()], span)).toBeLessThanOrEqual(bound)
     }
   },
-  forBuckets(paidMeanwhile),
+  forBuckets(paidMeanwhile, manyReturns),
 )
 
 everyRefund(

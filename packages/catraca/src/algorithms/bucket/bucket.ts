@@ -4,9 +4,6 @@ import { ceilDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
 import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
 
-/** Levels given back are added up in a cycle far longer than any charge can be outstanding. */
-const refundCycle = 2 ** 52
-
 /** The options of the bucket family. */
 export const bucketParameters = {
   limit: { kind: 'integer', unit: 'units', min: 1, max: 1e12, words: 'units that come back per window' },
@@ -26,7 +23,8 @@ export const bucketParameters = {
  *
  * State: `origin`, the tick up to which the bucket has drained, and `level`, what is used. One unit of cost is `unit`
  * levels and a tick drains `rate` levels, the refill as a reduced fraction `limit / window = rate / unit`, so that the
- * level after any number of ticks is a whole number and nothing is ever rounded. `prior` adds up the levels given back.
+ * level after any number of ticks is a whole number and nothing is ever rounded. `prior` adds up the levels given back;
+ * past 2^53 that sum is rounded up, which errs against the caller by less than the sum × 2^-51.
  *
  * Bound: in any half-open span of T ticks at most burst + limit × T ÷ window units pass. Proof: a pass raises the level
  * by cost × unit and never above burst × unit; a tick lowers it by at most `rate`; so what passes in T ticks is at most
@@ -108,7 +106,7 @@ export class Bucket implements Rule {
     const elapsed = Math.max(0, now - charge.origin)
     if (elapsed >= this.drainTicks) return 0
     const refunded = state[at + 2] as number
-    const since = this.shapes ? 0 : (refunded - charge.prior + refundCycle) % refundCycle
+    const since = this.shapes ? 0 : refunded - charge.prior
     const own = charge.level - elapsed * this.rate - since
     const level = this.drained(now - (state[at] as number), state[at + 1] as number)
     // Who queues behind keeps the time it was given, so a place in the middle of a queue cannot be given to another.
@@ -116,7 +114,7 @@ export class Bucket implements Rule {
     const give = Math.max(0, Math.min(units * this.unit, own, level))
     this.charge(state, at, now, 0)
     state[at + 1] = level - give
-    state[at + 2] = (refunded + give) % refundCycle
+    state[at + 2] = sumUp(refunded, give)
     return give / this.unit
   }
 
@@ -159,6 +157,12 @@ export class Bucket implements Rule {
   private lead(elapsed: number): number {
     return elapsed < 0 && -elapsed <= this.graceTicks ? -elapsed : 0
   }
+}
+
+/** The sum of two whole numbers, rounded up where it is not exact. */
+function sumUp(a: number, b: number): number {
+  const sum = a + b
+  return sum - a < b ? sum * (1 + Number.EPSILON) : sum
 }
 
 interface Exact {
