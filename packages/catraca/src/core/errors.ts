@@ -1,7 +1,8 @@
 /**
  * Every code the library can throw or report, with the sentence that says what is wrong in general.
  * A page `docs/errors/<code>.md` exists for each; a test ties this map, the pages and the type together.
- * `error` codes are thrown as {@link CatracaError}; `diagnosis` codes are emitted once as an event.
+ * `error` codes are thrown as {@link CatracaError}; `diagnosis` codes are emitted once as an event; `check` codes are
+ * what `check` finds in a document that can be enforced.
  */
 export const codes = {
   CATRACA_COST_INVALID: { kind: 'error', words: 'the cost of a request is not a positive whole number' },
@@ -12,11 +13,27 @@ export const codes = {
   CATRACA_NAME_INVALID: { kind: 'error', words: 'a limiter or policy name has a form that headers cannot carry' },
   CATRACA_NAME_TAKEN: { kind: 'error', words: 'two limiters on one store have the same name, or none' },
   CATRACA_NOW_INVALID: { kind: 'error', words: 'the given time is not a number of milliseconds since the epoch' },
+  CATRACA_NOT_IN_VERSION: { kind: 'error', words: 'the document asks for something that this version does not have' },
   CATRACA_OPTION_INVALID: { kind: 'error', words: 'an option has a value that is not allowed' },
   CATRACA_OPTION_UNKNOWN: { kind: 'error', words: 'an option is not known here' },
+  CATRACA_PLAN_UNKNOWN: { kind: 'error', words: 'a plan is named that plans.names does not list' },
+  CATRACA_POLICY_CYCLE: { kind: 'error', words: 'policies stand in for each other in a circle' },
+  CATRACA_POLICY_UNKNOWN: { kind: 'error', words: 'a policy names another one that does not exist' },
   CATRACA_RULE_TOO_FINE: { kind: 'error', words: 'the rule cannot be computed exactly in whole numbers' },
   CATRACA_KEY_EMPTY: { kind: 'diagnosis', words: 'an empty partition key was counted as one ordinary key' },
-} as const satisfies Record<string, { kind: 'error' | 'diagnosis'; words: string }>
+  CATRACA_PLAN_UNDECLARED: { kind: 'diagnosis', words: 'a caller has a plan that the document does not declare' },
+  CATRACA_CHECK_ADDRESS_KEY: { kind: 'check', words: 'verified callers are counted by address' },
+  CATRACA_CHECK_BURST: { kind: 'check', words: 'a burst is far from the usual share of the limit' },
+  CATRACA_CHECK_LOGIN_FAILURE: { kind: 'check', words: 'a login does not say what happens without the store' },
+  CATRACA_CHECK_MISSING: { kind: 'check', words: 'a request can lack a part of its key' },
+  CATRACA_CHECK_NEVER: { kind: 'check', words: 'a rule lets more pass than its policy promises' },
+  CATRACA_CHECK_NO_GLOBAL: { kind: 'check', words: 'nothing limits all callers together' },
+  CATRACA_CHECK_ONE_LIMIT: { kind: 'check', words: 'every route has the same limit' },
+  CATRACA_CHECK_OVERSOLD: { kind: 'check', words: 'the sum of all budgets beside the capacity' },
+  CATRACA_CHECK_QUEUE_WAIT: { kind: 'check', words: 'the longest wait in a queue' },
+  CATRACA_CHECK_STORE_FAILURE: { kind: 'check', words: 'a policy does not say what happens without the store' },
+  CATRACA_CHECK_TRUST: { kind: 'check', words: 'addresses are counted and the proxies in front are not stated' },
+} as const satisfies Record<string, { kind: 'error' | 'diagnosis' | 'check'; words: string }>
 
 /** A code of the map above. */
 export type Code = keyof typeof codes
@@ -26,6 +43,8 @@ type CodeOf<Kind> = { [C in Code]: (typeof codes)[C]['kind'] extends Kind ? C : 
 export type ErrorCode = CodeOf<'error'>
 /** Codes that are reported once as a `diagnosis` event. */
 export type DiagnosisCode = CodeOf<'diagnosis'>
+/** Codes of checks of a document. */
+export type CheckCode = CodeOf<'check'>
 
 /** Where the page of a code lives in the repository. */
 export function helpPage(code: Code): string {

@@ -42,8 +42,8 @@ export function rejectUnknown(known: readonly string[], given: unknown, where: s
   }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    const near = known.toSorted((a, b) => distance(a, name) - distance(b, name))[0]
-    const hint = near !== undefined && distance(near, name) <= 3 ? `; did you mean ${near}?` : ''
+    const near = nearest(name, known)
+    const hint = near === undefined ? '' : `; did you mean ${near}?`
     throw new CatracaError(
       'CATRACA_OPTION_UNKNOWN',
       `${where}.${name} is unknown; allowed: ${known.join(', ')}${hint}`,
@@ -88,7 +88,13 @@ function allowed(parameter: Parameter): string {
   return `a whole number of ${parameter.unit} from ${parameter.min} to ${parameter.max}`
 }
 
-/** Edit distance, to name the option that was probably meant. */
+/** The known name that was probably meant; undefined when none is near. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const near = known.toSorted((a, b) => distance(a, name) - distance(b, name))[0]
+  return near !== undefined && distance(near, name) <= Math.min(3, Math.ceil(name.length / 2)) ? near : undefined
+}
+
+/** Edit distance. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {

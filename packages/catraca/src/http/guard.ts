@@ -1,0 +1,422 @@
+import { later, nowUs as clockUs, onClockStep } from '../core/clock.ts'
+import { Decision } from '../core/decision.ts'
+import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
+import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'
+import { rejectUnknown } from '../core/parameters.ts'
+import { reasonCode } from '../core/reason.ts'
+import type { PolicyDocument } from '../policy/document.ts'
+import { applies, Enforcer, matches } from '../policy/enforcer.ts'
+import { type Explanation, explain, factsOf } from '../policy/explain.ts'
+import type { Descriptor, Identity } from '../policy/facts.ts'
+import { normalPath } from '../policy/path.ts'
+import { type Policies, type Policy, readPolicies } from '../policy/policy.ts'
+import { Verdict } from '../policy/verdict.ts'
+import { VerificationGate } from '../resilience/verification-gate.ts'
+import { memoryStore } from '../stores/memory/memory-store.ts'
+import type { Store } from '../stores/store.ts'
+import { type Answer, Answers, type Dialect } from './answers.ts'
+import type { GuardRequest } from './request.ts'
+import { RequestFacts } from './request-facts.ts'
+import { Trust } from './trust.ts'
+
+/** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
+export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>
+
+/** Options of {@link createGuard}. */
+export interface GuardOptions<R = unknown> {
+  /** The policy document. */
+  policies: PolicyDocument
+  /** Verifies who asks. Without it every caller is anonymous. A request it throws for is not admitted. */
+  identify?: Identify<R>
+  /**
+   * The credential a request carries, so that trying many is not free; undefined when it carries none. Default: the
+   * headers `authorization`, `x-api-key`, `cookie`, the first that is there.
+   */
+  credential?: (request: R) => string | undefined
+  /** Where the states live. Default: a memory store of its own. */
+  store?: Store
+  /** Names the guard in a store that serves several. Default `guard`. */
+  name?: string
+  /** Header fields of answers, one form or several. Default `ietf`. */
+  headers?: Dialect | readonly Dialect[]
+  /** Listeners by event name. */
+  on?: Listeners
+  /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
+  random?: () => number
+}
+
+const optionNames = ['policies', 'identify', 'credential', 'store', 'name', 'headers', 'on', 'random'] as const
+/** The longest wait for another verification of the same address, and how many can wait. */
+const gateWaitUs = 200_000
+const gateWaiting = 4_096
+/** Credentials that were valid when last seen, which need not queue with strangers. */
+const maxVerified = 10_000
+
+/**
+ * Enforces a policy document over HTTP requests: finds the caller, asks the policies stage by stage, and says what to
+ * answer. Made by {@link createGuard}; used by the adapters and the gateway, which know how to send answers.
+ */
+export class Guard<R = unknown> {
+  private readonly enforcer: Enforcer
+  private readonly answers: Answers
+  private trust: Trust
+  private readonly identify: Identify<R> | undefined
+  private readonly credentialOf: ((request: R) => string | undefined) | undefined
+  private readonly ownStore: Store | undefined
+  private readonly events = new Emitter()
+  private readonly diagnosed = new Set<DiagnosisCode>()
+  private readonly gate = new VerificationGate<(entry: 'go' | 'refuse') => void>(gateWaitUs, gateWaiting)
+  private readonly verified = new Set<string>()
+  private readonly stopClock: () => void
+  private reports = false
+  private closed = false
+
+  /** @internal Use {@link createGuard}. */
+  constructor(policies: Policies, options: GuardOptions<R>) {
+    const { identify, credential, store, name = 'guard', headers = 'ietf', on = {}, random = Math.random } = options
+    const own = store ?? memoryStore()
+    this.identify = identify
+    this.credentialOf = credential
+    this.ownStore = store === undefined ? own : undefined
+    this.trust = new Trust(policies.document.trust)
+    this.answers = new Answers(headers, random)
+    for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
+    this.enforcer = new Enforcer(policies, own, name, {
+      evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
+      rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
+      closed: () => {
+        this.closed = true
+      },
+    })
+    this.stopClock = onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
+  }
+
+  /**
+   * Asks all policies about a request and charges them. At once where nothing has to be waited for; otherwise a promise,
+   * which rejects when `identify` or the reading of the body does. A request whose answer is an error must not go on.
+   */
+  ask(request: GuardRequest<R>): Verdict | Promise<Verdict> {
+    if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', 'the guard was closed')
+    const policies = this.enforcer.current
+    const path = normalPath(request.target, policies.caseSensitive)
+    const address = this.trust.addressOf(request.peer, (name) => request.header(name))
+    const facts = new RequestFacts(request, path, this.trust.networkOf(address))
+    const verdict = new Verdict()
+    verdict.address = address
+    if (isExempt(policies, facts, address)) return verdict
+    if (!this.enforcer.ask('address', facts, verdict)) return this.finish(verdict)
+    const { identify } = this
+    if (identify === undefined) return this.askIdentified(request, facts, verdict)
+    const credential = this.credentialIn(request)
+    if (credential === undefined || this.verified.has(credential)) {
+      return this.verify(identify, request, facts, verdict, credential, false)
+    }
+    const ticket = this.enter(facts)
+    if (ticket === 'go') return this.verify(identify, request, facts, verdict, credential, true)
+    if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
+    return ticket.then((entry) =>
+      entry === 'go'
+        ? this.verify(identify, request, facts, verdict, credential, true)
+        : this.refuseUnverified(facts, verdict),
+    )
+  }
+
+  /** Header fields that tell the caller what its limits are, names and values in turn. Empty for an exempt request. */
+  fieldsOf(verdict: Verdict): string[] {
+    return this.answers.fields(verdict)
+  }
+
+  /** What to answer to a request that was not admitted. */
+  refusalOf(verdict: Verdict): Answer {
+    return this.answers.refusal(verdict)
+  }
+
+  /** Gives the permits of a request back; to be called when its answer is over, however it ended. */
+  release(verdict: Verdict): void {
+    this.enforcer.releaseAll(verdict)
+  }
+
+  /** Gives back what an admitted request was charged, as when it was never carried out. */
+  refund(verdict: Verdict): void {
+    this.enforcer.giveBack(verdict)
+  }
+
+  /** Which policies speak about a request, at which stage, with which key, and what each would say. Counts nothing. */
+  explain(descriptor: Descriptor): Explanation[] {
+    const policies = this.enforcer.current
+    const facts = factsOf(descriptor, policies, (address) => this.trust.networkOf(address))
+    const address = descriptor.attributes?.['address'] ?? 'unknown'
+    const { client } = facts.identity ?? {}
+    const exempt = isExempt(policies, facts, address) || (client !== undefined && policies.exemptClients.has(client))
+    return explain(this.enforcer, facts, exempt)
+  }
+
+  /** The same for a request as it came, whose caller is verified for it. Counts nothing. */
+  async status(request: GuardRequest<R>): Promise<Explanation[]> {
+    const policies = this.enforcer.current
+    const path = normalPath(request.target, policies.caseSensitive)
+    const address = this.trust.addressOf(request.peer, (name) => request.header(name))
+    const facts = new RequestFacts(request, path, this.trust.networkOf(address))
+    facts.identity = await this.identify?.(request.raw)
+    return explain(this.enforcer, facts, false)
+  }
+
+  /** Replaces the document while requests go on. What was used stays used. Throws, and changes nothing, for a wrong one. */
+  replace(document: PolicyDocument): void {
+    const policies = readPolicies(document)
+    this.trust = new Trust(document.trust)
+    this.enforcer.replace(policies)
+    this.events.emit('reloaded', { policies: policies.list.map(({ name }) => name) })
+  }
+
+  /** Calls `listener` at each event of that name; returns the way to stop. */
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    const stop = this.events.on(name, listener)
+    this.update()
+    return () => {
+      stop()
+      this.update()
+    }
+  }
+
+  /** Stops. The store is closed when it is the guard's own. */
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.stopClock()
+    this.enforcer.close()
+    this.ownStore?.close()
+    this.events.clear()
+  }
+
+  private credentialIn(request: GuardRequest<R>): string | undefined {
+    if (this.credentialOf !== undefined) return this.credentialOf(request.raw) || undefined
+    return request.header('authorization') || request.header('x-api-key') || request.header('cookie') || undefined
+  }
+
+  private enter(facts: RequestFacts): 'go' | 'refuse' | Promise<'go' | 'refuse'> {
+    const nowUs = facts.nowUs ?? clockUs()
+    let resolve: (entry: 'go' | 'refuse') => void = () => {}
+    const waiting = new Promise<'go' | 'refuse'>((done) => {
+      resolve = done
+    })
+    const entry = this.gate.enter(facts.address, this.room(facts), resolve, nowUs)
+    if (entry !== 'wait') return entry
+    later(gateWaitUs / 1_000, () => {
+      // The timer may fire a little early by the clock of the limits.
+      for (const refuse of this.gate.expire(facts.address, nowUs + gateWaitUs)) refuse('refuse')
+    })
+    return waiting
+  }
+
+  /** How many more unverified requests of this address the policies for anonymous callers would let pass. */
+  private room(facts: RequestFacts): number {
+    let room = Infinity
+    for (const policy of this.enforcer.current.list) {
+      if (!guardsVerification(policy) || !matches(policy, facts)) continue
+      room = Math.min(room, Math.floor(this.enforcer.peek(policy, facts).remaining / policy.cost))
+    }
+    return room
+  }
+
+  private leave(facts: RequestFacts): void {
+    const identity = facts.identity
+    facts.identity = undefined
+    const { go, refuse } = this.gate.leave(facts.address, this.room(facts))
+    facts.identity = identity
+    for (const start of go) start('go')
+    for (const end of refuse) end('refuse')
+  }
+
+  private verify(
+    identify: Identify<R>,
+    request: GuardRequest<R>,
+    facts: RequestFacts,
+    verdict: Verdict,
+    credential: string | undefined,
+    gated: boolean,
+  ): Verdict | Promise<Verdict> {
+    let identity: ReturnType<Identify<R>>
+    try {
+      identity = identify(request.raw)
+    } catch (error) {
+      this.failVerification(facts, verdict, credential, gated)
+      throw error
+    }
+    if (!(identity instanceof Promise)) {
+      return this.verifiedAs(identity, request, facts, verdict, credential, gated)
+    }
+    return identity.then(
+      (found) => this.verifiedAs(found, request, facts, verdict, credential, gated),
+      (error: unknown) => {
+        this.failVerification(facts, verdict, credential, gated)
+        throw error
+      },
+    )
+  }
+
+  private verifiedAs(
+    identity: Identity | undefined,
+    request: GuardRequest<R>,
+    facts: RequestFacts,
+    verdict: Verdict,
+    credential: string | undefined,
+    gated: boolean,
+  ): Verdict | Promise<Verdict> {
+    facts.identity = identity
+    verdict.identity = identity
+    if (credential !== undefined) this.remember(credential, identity !== undefined)
+    this.checkPlan(identity)
+    const { client } = identity ?? {}
+    if (client !== undefined && this.enforcer.current.exemptClients.has(client)) {
+      this.enforcer.giveBack(verdict, facts.nowUs)
+      if (gated) this.leave(facts)
+      return verdict
+    }
+    // A failure is charged to the policies for anonymous callers here, before its place is given to the next.
+    const answer = this.askIdentified(request, facts, verdict)
+    if (gated) this.leave(facts)
+    return answer
+  }
+
+  /** Verification threw: it counts as failed, or throwing would make trying free. */
+  private failVerification(
+    facts: RequestFacts,
+    verdict: Verdict,
+    credential: string | undefined,
+    gated: boolean,
+  ): void {
+    if (credential !== undefined) this.remember(credential, false)
+    this.enforcer.ask('identity', facts, verdict, guardsVerification)
+    if (gated) this.leave(facts)
+  }
+
+  private remember(credential: string, valid: boolean): void {
+    if (!valid) {
+      this.verified.delete(credential)
+      return
+    }
+    if (this.verified.has(credential)) return
+    if (this.verified.size >= maxVerified) {
+      const [oldest] = this.verified
+      this.verified.delete(oldest as string)
+    }
+    this.verified.add(credential)
+  }
+
+  private askIdentified(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
+    if (!this.enforcer.ask('identity', facts, verdict)) return this.finish(verdict)
+    if (!this.needsBody(facts)) return this.finish(verdict)
+    const body = request.body?.()
+    if (!(body instanceof Promise)) return this.askBody(body, facts, verdict)
+    return body.then(
+      (parsed) => this.askBody(parsed, facts, verdict),
+      (error: unknown) => {
+        this.enforcer.giveBack(verdict, facts.nowUs)
+        throw error
+      },
+    )
+  }
+
+  private askBody(body: unknown, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
+    facts.body = body
+    this.enforcer.ask('body', facts, verdict)
+    return this.finish(verdict)
+  }
+
+  private needsBody(facts: RequestFacts): boolean {
+    for (const policy of this.enforcer.current.list) {
+      if (policy.stage === 'body' && policy.mode !== 'off' && applies(policy, facts)) return true
+    }
+    return false
+  }
+
+  private finish(verdict: Verdict): Verdict | Promise<Verdict> {
+    if (this.reports) this.report(verdict)
+    if (verdict.delayMs === 0 || !verdict.allowed) return verdict
+    return new Promise((resolve) => {
+      if (later(verdict.delayMs, () => resolve(verdict)) === undefined) resolve(verdict)
+    })
+  }
+
+  private refuseUnverified(facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
+    this.enforcer.giveBack(verdict, facts.nowUs)
+    for (const policy of this.enforcer.current.list) {
+      if (!guardsVerification(policy) || !matches(policy, facts)) continue
+      const decision = this.enforcer.peek(policy, facts)
+      verdict.refusing.push({ policy, decision: decision.allowed ? refusedFor(decision, gateWaitUs) : decision })
+    }
+    return this.finish(verdict)
+  }
+
+  private checkPlan(identity: Identity | undefined): void {
+    const { plan } = identity ?? {}
+    const { plans, defaultPlan } = this.enforcer.current
+    if (plan === undefined || plans.size === 0 || plans.has(plan)) return
+    const code = 'CATRACA_PLAN_UNDECLARED'
+    if (this.diagnosed.has(code)) return
+    this.diagnosed.add(code)
+    const message = `a caller has the plan ${show(plan)}, which plans.names does not list; it counts as ${show(defaultPlan)}`
+    this.events.emit('diagnosis', { code, help: helpPage(code), message })
+  }
+
+  private report(verdict: Verdict): void {
+    const { decision } = verdict
+    if (decision !== undefined) this.events.emit('decision', { decision })
+    if (!verdict.allowed) return
+    for (const { decision: one } of verdict.admitted) {
+      const usedShare = (one.limit - one.remaining) / one.limit
+      if (usedShare >= nearShare) this.events.emit('nearLimit', { decision: one, policy: one.policy, usedShare })
+    }
+  }
+
+  private update(): void {
+    this.reports = this.events.has('decision') || this.events.has('nearLimit')
+  }
+}
+
+/** Used share from which `nearLimit` is emitted. */
+const nearShare = 0.8
+
+/** True for the policies that failed verifications are charged to. */
+function guardsVerification(policy: Policy): boolean {
+  return (
+    policy.mode === 'enforce' &&
+    policy.identity === 'anonymous' &&
+    policy.parts.length === 1 &&
+    policy.parts[0]?.kind === 'address'
+  )
+}
+
+function isExempt(policies: Policies, facts: Pick<RequestFacts, 'method' | 'path'>, address: string): boolean {
+  for (const route of policies.exemptRoutes) if (route.matches(facts.method, facts.path)) return true
+  return policies.document.exempt?.addresses !== undefined && policies.exemptAddresses.has(address)
+}
+
+/** A decision that would have passed, were it not for others of the address that are being verified. */
+function refusedFor({ source, key, nowUs, cost, lead, level, prior }: Decision, waitUs: number): Decision {
+  return new Decision(source, key, reasonCode('limited'), nowUs, cost, 0, lead, level, prior, waitUs)
+}
+
+/**
+ * A guard for a policy document. Throws a `CatracaError` that names the place, the value and what is allowed.
+ *
+ * @example
+ * const guard = createGuard({ policies, identify: (request) => clientOf(request.headers.authorization) })
+ */
+export function createGuard<R = unknown>(options: GuardOptions<R>): Guard<R> {
+  rejectUnknown(optionNames, options, 'options')
+  const { identify, credential, store, on = {}, random } = options
+  rejectUnknown(eventNames, on, 'options.on')
+  for (const [name, value] of Object.entries({ identify, credential, random, ...on })) {
+    if (value !== undefined && typeof value !== 'function') throw invalid(`options.${name}`, value, 'a function')
+  }
+  if (store !== undefined && typeof store?.open !== 'function') {
+    throw invalid('options.store', store, 'a store such as memoryStore({ … })')
+  }
+  return new Guard<R>(readPolicies(options.policies), options)
+}
+
+function invalid(path: string, value: unknown, allowed: string): CatracaError {
+  return new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: ${allowed}`, { path, value })
+}

@@ -1,0 +1,290 @@
+import { registry } from '../algorithms/registry.ts'
+import type { ObjectShape, Shape } from './shape.ts'
+
+const namePattern = '^[A-Za-z][A-Za-z0-9_.-]{0,63}$'
+const maxHops = 32
+const clientLike = 'a text that is not empty'
+
+const overflow: Shape = {
+  kind: 'list',
+  min: 1,
+  of: {
+    kind: 'either',
+    of: [
+      { kind: 'choice', of: ['reject'], words: 'answer 429' },
+      { kind: 'later', as: 'object', words: 'of the answers to an excess only reject is there' },
+    ],
+    words: 'reject',
+  },
+  words: 'what happens over the limit; this version has `[reject]`',
+}
+
+const storeFailure: Shape = {
+  kind: 'choice',
+  of: ['local', 'open', 'closed'],
+  words: 'while the shared store does not answer: count in the instance, let pass, or refuse',
+}
+
+const algorithms = Object.entries(registry)
+const rules = Object.fromEntries(
+  algorithms.map(([name, { parameters }]): [string, ObjectShape] => [
+    name,
+    {
+      kind: 'object',
+      keys: parameters,
+      required: Object.entries(parameters).flatMap(([key, { default: value }]) => (value === undefined ? [key] : [])),
+      words: `options of ${name}`,
+    },
+  ]),
+)
+
+/** What a plan or client may say otherwise, for a policy of the given algorithm. */
+export function overrideShape(algorithm: string): ObjectShape {
+  return {
+    kind: 'object',
+    keys: { ...registry[algorithm]?.parameters, overflow },
+    required: [],
+    words: 'options of the rule that differ, and `overflow`',
+  }
+}
+
+/** Any algorithm's options; which of them fit is known once the rule is. */
+const anyOverride: Shape = {
+  kind: 'map',
+  name: 'option',
+  min: 0,
+  of: { kind: 'either', of: anyOption(), words: 'the value of an option of the rule' },
+  words: 'options of the rule that differ, and `overflow`',
+}
+
+function anyOption(): Shape[] {
+  return [
+    { kind: 'integer', unit: 'units', min: 1, max: Number.MAX_SAFE_INTEGER, words: 'a number' },
+    { kind: 'text', like: clientLike, words: 'a text' },
+    overflow,
+  ]
+}
+
+const policy: ObjectShape = {
+  kind: 'object',
+  required: ['per', 'rule'],
+  words: 'one policy: whom it counts and what it allows',
+  keys: {
+    match: {
+      kind: 'object',
+      required: [],
+      words: 'the requests it is about; all when it is left out',
+      keys: {
+        identity: {
+          kind: 'choice',
+          of: ['anonymous', 'client', 'user'],
+          words: 'who must be known: nobody verified, a client, a user',
+        },
+        routes: {
+          kind: 'list',
+          min: 1,
+          of: { kind: 'text', like: 'a method and a path such as "GET /v1/reports/:id"', words: 'a route' },
+          words: 'methods and paths; `:name` and `*` stand for one segment, `**` for any number',
+        },
+      },
+    },
+    per: {
+      kind: 'either',
+      of: [
+        { kind: 'text', like: 'what makes one caller, such as "client"', words: 'what makes one caller' },
+        {
+          kind: 'list',
+          min: 1,
+          of: { kind: 'text', like: 'what makes one caller, such as "client"', words: 'a part of the key' },
+          words: 'several that make one key together',
+        },
+      ],
+      words: 'what makes one caller: address, client, user, tenant, service, header:<name>, body:<field>, or a list',
+    },
+    rule: { kind: 'variant', key: 'algorithm', of: rules, words: 'the algorithm and its options' },
+    plans: { kind: 'map', name: 'plan', min: 0, of: anyOverride, words: 'what differs for clients of a plan' },
+    clients: { kind: 'map', name: 'client', min: 0, of: anyOverride, words: 'what differs for one client' },
+    cost: {
+      kind: 'integer',
+      unit: 'units',
+      min: 1,
+      max: Number.MAX_SAFE_INTEGER,
+      default: 1,
+      words: 'units each request costs',
+    },
+    insteadOf: {
+      kind: 'text',
+      like: 'the name of another policy',
+      words: 'the policy this one stands in for where it is enforced',
+    },
+    charge: {
+      kind: 'choice',
+      of: ['admitted', 'attempts'],
+      default: 'admitted',
+      words: 'whether a refusal by a later stage gives the charge back (admitted) or not (attempts)',
+    },
+    mode: {
+      kind: 'either',
+      of: [
+        { kind: 'choice', of: ['off', 'observe', 'enforce'], words: 'not asked, counted and reported, or refusing' },
+        { kind: 'later', as: 'object', words: 'a mode for part of the traffic' },
+      ],
+      words: 'off, observe or enforce (default): not asked, counted and reported, or refusing',
+    },
+    overflow,
+    advice: {
+      kind: 'map',
+      name: 'action',
+      min: 0,
+      of: { kind: 'text', like: 'what the caller can do instead', words: 'what to do' },
+      words: 'what the caller can do instead; named in the refusal',
+    },
+    onStoreFailure: storeFailure,
+    never: {
+      kind: 'object',
+      required: ['limit', 'window'],
+      words: 'what `check` holds the rule to: never more than limit in any window',
+      keys: {
+        limit: { kind: 'integer', unit: 'units', min: 1, max: 1e12, words: 'the most units' },
+        window: { kind: 'duration', words: 'in any span of this length' },
+      },
+    },
+    candidate: { kind: 'later', as: 'any', words: 'a rule that is tried beside the enforced one' },
+    lease: { kind: 'later', as: 'any', words: 'units that an instance holds to decide on its own' },
+    exact: { kind: 'later', as: 'any', words: 'never decided by leases' },
+  },
+}
+
+/** The shape of a policy document. */
+export const documentShape: ObjectShape = {
+  kind: 'object',
+  required: ['version', 'policies'],
+  words: 'a policy document',
+  keys: {
+    version: { kind: 'integer', unit: 'the format', min: 1, max: 1, words: 'the version of this format' },
+    trust: {
+      kind: 'object',
+      required: [],
+      words: 'how the address of the caller is found; without it, the address of the connection counts',
+      keys: {
+        proxies: {
+          kind: 'integer',
+          unit: 'proxies',
+          min: 0,
+          max: maxHops,
+          words: 'proxies in front, each of which appends the address it saw',
+        },
+        from: {
+          kind: 'list',
+          min: 1,
+          of: { kind: 'text', like: 'an address or a network such as "10.0.0.0/8"', words: 'an address or network' },
+          words: 'addresses and networks whose forwarding header is believed',
+        },
+        header: {
+          kind: 'choice',
+          of: ['x-forwarded-for', 'forwarded'],
+          default: 'x-forwarded-for',
+          words: 'the header that is believed; the other one is ignored',
+        },
+        ipv6Prefix: {
+          kind: 'integer',
+          unit: 'bits',
+          min: 32,
+          max: 128,
+          default: 64,
+          words: 'bits of an IPv6 address that make one caller',
+        },
+      },
+    },
+    plans: {
+      kind: 'object',
+      required: ['names', 'default'],
+      words: 'the plans clients can have',
+      keys: {
+        names: {
+          kind: 'list',
+          min: 1,
+          of: { kind: 'text', like: 'the name of a plan', words: 'a plan' },
+          words: 'all plans',
+        },
+        default: {
+          kind: 'text',
+          like: 'one of plans.names',
+          words: 'the plan of clients without one, or with one that is not declared',
+        },
+      },
+    },
+    defaults: {
+      kind: 'object',
+      required: [],
+      words: 'for all policies that do not say otherwise',
+      keys: {
+        onStoreFailure: storeFailure,
+        expectedInstances: {
+          kind: 'integer',
+          unit: 'instances',
+          min: 1,
+          max: 100_000,
+          words: 'instances that share a limit; each counts its part while the store does not answer',
+        },
+      },
+    },
+    exempt: {
+      kind: 'object',
+      required: [],
+      words: 'what is never counted',
+      keys: {
+        routes: {
+          kind: 'list',
+          min: 0,
+          of: { kind: 'text', like: 'a method and a path such as "GET /health/**"', words: 'a route' },
+          words: 'methods and paths',
+        },
+        addresses: {
+          kind: 'list',
+          min: 0,
+          of: { kind: 'text', like: 'an address or a network such as "10.0.0.0/8"', words: 'an address or network' },
+          words: 'addresses and networks',
+        },
+        clients: {
+          kind: 'list',
+          min: 0,
+          of: { kind: 'text', like: clientLike, words: 'a client' },
+          words: 'clients',
+        },
+      },
+    },
+    caseSensitive: { kind: 'flag', default: false, words: 'routes tell upper and lower case apart' },
+    capacity: {
+      kind: 'object',
+      required: ['limit', 'window'],
+      words: 'what the service can sustain; `check` compares the sum of all budgets with it',
+      keys: {
+        limit: { kind: 'integer', unit: 'units', min: 1, max: 1e12, words: 'units per window' },
+        window: { kind: 'duration', words: 'the window' },
+        clients: {
+          kind: 'map',
+          name: 'plan',
+          min: 0,
+          of: { kind: 'integer', unit: 'clients', min: 0, max: 1e9, words: 'clients of the plan' },
+          words: 'how many clients each plan has',
+        },
+      },
+    },
+    checks: {
+      kind: 'map',
+      name: 'check',
+      min: 0,
+      of: { kind: 'choice', of: ['on', 'off'], words: 'whether the check speaks' },
+      words: 'checks by code; one that is off says nothing',
+    },
+    policies: {
+      kind: 'map',
+      name: 'policy',
+      min: 1,
+      pattern: namePattern,
+      of: policy,
+      words: 'the policies by name',
+    },
+  },
+}

@@ -1,0 +1,89 @@
+import type { Duration } from '../core/duration.ts'
+
+/**
+ * A policy document: who may ask for how much. The same object whether it is written in code or read from a file.
+ * Every key, its range and its default: docs/guides/policy-file.md.
+ */
+export interface PolicyDocument {
+  version: 1
+  /** How the caller's address is found. Without it the address of the connection counts. */
+  trust?: TrustEntry
+  /** The plans clients can have, and the one for those without a plan or with one that is not declared. */
+  plans?: { names: string[]; default: string }
+  /** For all policies that do not say otherwise. */
+  defaults?: { onStoreFailure?: StoreFailure; expectedInstances?: number }
+  /** What is never counted. */
+  exempt?: { routes?: string[]; addresses?: string[]; clients?: string[] }
+  /** Routes are compared with upper and lower case told apart. Default false. */
+  caseSensitive?: boolean
+  /** What the service can sustain, and how many clients each plan has: for `check` alone. */
+  capacity?: { limit: number; window: Duration; clients?: Record<string, number> }
+  /** Checks that are switched off, by code. */
+  checks?: Record<string, 'off' | 'on'>
+  /** The policies by name: a letter, then up to 63 letters, digits, `_`, `.` or `-`. */
+  policies: Record<string, PolicyEntry>
+}
+
+export interface TrustEntry {
+  /** Trusted proxies in front, each of which appends the address it saw; 0 to 32. */
+  proxies?: number
+  /** Addresses and networks (CIDR) whose forwarding header is believed. */
+  from?: string[]
+  /** The header that is believed; the other one is ignored. Default `x-forwarded-for`. */
+  header?: 'x-forwarded-for' | 'forwarded'
+  /** Bits of an IPv6 address that make one caller, 32 to 128. Default 64. */
+  ipv6Prefix?: number
+}
+
+/** What a policy does while a shared store does not answer. */
+export type StoreFailure = 'local' | 'open' | 'closed'
+
+/** Off: not asked. Observe: counted and reported, never refusing. Enforce: refusing. */
+export type Mode = 'off' | 'observe' | 'enforce'
+
+/** Who is known to ask: nobody verified, a client, or a user. */
+export type IdentityMatch = 'anonymous' | 'client' | 'user'
+
+/** One policy: whom it counts, what it allows. */
+export interface PolicyEntry {
+  /** The requests it is about. Default: all. */
+  match?: { identity?: IdentityMatch; routes?: string[] }
+  /**
+   * What makes one caller: `address`, `client`, `user`, `tenant`, `service` (everybody together), `header:<name>` or
+   * `body:<field>`; several make one key.
+   */
+  per: string | string[]
+  rule: RuleEntry
+  /** Numbers that differ for clients of a plan. */
+  plans?: Record<string, OverrideEntry>
+  /** Numbers that differ for one client. They win over its plan's. */
+  clients?: Record<string, OverrideEntry>
+  /** Units each request costs. Default 1. */
+  cost?: number
+  /** The policy this one stands in for where it is enforced. */
+  insteadOf?: string
+  /** `attempts`: a refusal by a later stage does not give the charge back. Default `admitted`. */
+  charge?: 'admitted' | 'attempts'
+  /** Default `enforce`. */
+  mode?: Mode
+  /** What happens over the limit. Default and only form in this version: `[reject]`. */
+  overflow?: 'reject'[]
+  /** What the caller can do instead, by name; told in the refusal. */
+  advice?: Record<string, string>
+  /** Default: that of `defaults`, else `local`. */
+  onStoreFailure?: StoreFailure
+  /** A promise that `check` holds the rule to: never more than `limit` in any `window`. */
+  never?: { limit: number; window: Duration }
+}
+
+/** A rule: its algorithm, and the options of that algorithm. */
+export interface RuleEntry {
+  algorithm: string
+  [option: string]: unknown
+}
+
+/** Options of the policy's algorithm, and `overflow`. */
+export interface OverrideEntry {
+  overflow?: 'reject'[]
+  [option: string]: unknown
+}

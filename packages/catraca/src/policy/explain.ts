@@ -1,0 +1,103 @@
+import type { PolicyDecision } from '../core/decision.ts'
+import { type Bounds, boundsOf } from './bounds.ts'
+import type { Mode, StoreFailure } from './document.ts'
+import { applies, type Enforcer, matches, planOf } from './enforcer.ts'
+import type { Descriptor, Facts, Identity } from './facts.ts'
+import { valueOf } from './key-part.ts'
+import { normalPath } from './path.ts'
+import type { Policies, Policy, Stage } from './policy.ts'
+import { ruleWords } from './words.ts'
+
+/** Why a policy is not asked about a request. */
+export type NotAsked = 'off' | 'other identity' | 'other route' | 'exempt' | `${string} stands in`
+
+/** One policy seen from one request. Nothing is counted to find it. */
+export interface Explanation {
+  readonly policy: string
+  /** True when the policy is asked. */
+  readonly applies: boolean
+  readonly notAsked?: NotAsked
+  readonly stage: Stage
+  readonly mode: Mode
+  /** The parts of the key and their values; undefined is a value the request does not have. */
+  readonly key: readonly { readonly part: string; readonly value: string | undefined }[]
+  /** The declared plan of the caller; undefined for callers without identity. */
+  readonly plan: string | undefined
+  /** Whose numbers count: `default`, `plan pro`, `client acme`. */
+  readonly variant: string
+  /** What shares the budget: all requests, or those on the routes of the policy. */
+  readonly scope: 'all routes' | 'its routes'
+  readonly algorithm: string
+  readonly rule: { readonly en: string; readonly pt: string }
+  readonly cost: number
+  /** Microseconds of a tick of the rule. */
+  readonly tickUs: number
+  readonly bounds: Bounds
+  readonly onStoreFailure: StoreFailure
+  /** What the policy would say now. */
+  readonly says: PolicyDecision
+}
+
+/** Every policy of the document, in its order, seen from a request. */
+export function explain(enforcer: Enforcer, facts: Facts, exempt: boolean): Explanation[] {
+  const policies = enforcer.current
+  return policies.list.map((policy) => {
+    const { rule, label } = enforcer.variantOf(policy, facts)
+    const notAsked = exempt ? 'exempt' : reasonNotAsked(policy, facts)
+    const [says] = enforcer.peek(policy, facts).policies as [PolicyDecision]
+    return {
+      policy: policy.name,
+      applies: notAsked === undefined,
+      ...(notAsked !== undefined && { notAsked }),
+      stage: policy.stage,
+      mode: policy.mode,
+      key: policy.parts.map((part) => ({ part: part.text, value: valueOf(part, facts) })),
+      plan: facts.identity === undefined ? undefined : planOf(facts.identity.plan, policies),
+      variant: label,
+      scope: policy.routes === undefined ? 'all routes' : 'its routes',
+      algorithm: rule.algorithm,
+      rule: { en: ruleWords(rule, 'en'), pt: ruleWords(rule, 'pt') },
+      cost: policy.cost,
+      tickUs: rule.tickUs,
+      bounds: boundsOf(rule),
+      onStoreFailure: policy.onStoreFailure,
+      says: { ...says, mode: policy.mode === 'observe' ? 'observe' : 'enforce' },
+    }
+  })
+}
+
+function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {
+  if (policy.mode === 'off') return 'off'
+  if (!matches(policy, facts)) {
+    const anywhere = { ...policy, routes: undefined }
+    return matches(anywhere, facts) ? 'other route' : 'other identity'
+  }
+  if (applies(policy, facts)) return undefined
+  const other = policy.displacedBy.find((one) => one.mode === 'enforce' && applies(one, facts))
+  return `${other?.name} stands in`
+}
+
+/** Facts from plain data. `networkOf` makes an address what it is counted as. */
+export function factsOf(
+  { method, path, attributes = {} }: Descriptor,
+  { caseSensitive }: Policies,
+  networkOf: (address: string) => string,
+): Facts {
+  const { client, user, tenant, plan, address = 'unknown' } = attributes
+  const identity: Identity = {
+    ...(client !== undefined && { client }),
+    ...(user !== undefined && { user }),
+    ...(tenant !== undefined && { tenant }),
+    ...(plan !== undefined && { plan }),
+  }
+  return {
+    method,
+    path: normalPath(path, caseSensitive),
+    address: networkOf(address),
+    identity: Object.keys(identity).length === 0 ? undefined : identity,
+    units: 1,
+    nowUs: undefined,
+    header: (name) => attributes[`header:${name}`],
+    bodyField: (name) => attributes[`body:${name}`],
+  }
+}

@@ -1,0 +1,44 @@
+import type { NormalPath } from './path.ts'
+
+/**
+ * Who asks, as the application or the edge verified it. A claim that nobody verified must not stand here: whoever can
+ * choose a name here chooses a limit.
+ */
+export interface Identity {
+  /** The client: stable while its API keys come and go. */
+  readonly client?: string
+  /** The user who acts. */
+  readonly user?: string
+  readonly tenant?: string
+  /** The client's plan; undeclared ones count as the default. */
+  readonly plan?: string
+  /** Names the credential for logs and metrics; never part of a key. */
+  readonly keyId?: string
+}
+
+/** A request as plain data, for `explain`. */
+export interface Descriptor {
+  /** Upper case. */
+  readonly method: string
+  /** The path as a caller writes it. */
+  readonly path: string
+  /** `address`, `client`, `user`, `tenant`, `plan`, `header:<name>`, `body:<field>`. */
+  readonly attributes?: Readonly<Record<string, string | undefined>>
+}
+
+/** What is known of a request. Values that cost something to find are asked for. */
+export interface Facts {
+  readonly method: string
+  readonly path: NormalPath
+  /** The caller's network as it is counted. */
+  readonly address: string
+  readonly identity: Identity | undefined
+  /** Units instead of one, multiplied by the cost of each policy. */
+  readonly units: number
+  /** Time for tests and simulators, µs since the epoch. */
+  readonly nowUs: number | undefined
+  /** A request header by lower-case name. */
+  header(name: string): string | undefined
+  /** A member of the body that is a text, a number or a truth value, as text. */
+  bodyField(name: string): string | undefined
+}

@@ -1,0 +1,296 @@
+import { registry } from '../algorithms/registry.ts'
+import { CatracaError, isCatracaError, show } from '../core/errors.ts'
+import { nearest } from '../core/parameters.ts'
+import type { Rule } from '../core/rule.ts'
+import { AddressList } from './address-list.ts'
+import type { IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
+import { documentShape, overrideShape } from './document-shape.ts'
+import { type KeyPart, parsePart, partWords } from './key-part.ts'
+import { parseRoute, type Route } from './route.ts'
+import { type Place, type Problem, placeText, problemsOf, unknownKey } from './shape.ts'
+
+/** When the key of a policy is known: before credentials are looked at, after, or once the body was read. */
+export type Stage = 'address' | 'identity' | 'body'
+export const stages: readonly Stage[] = ['address', 'identity', 'body']
+
+/** A rule of a policy and for whom it is. */
+export interface Variant {
+  /** `default`, `plan pro` or `client acme`. */
+  readonly label: string
+  readonly rule: Rule
+  /** Its place among all variants of all policies. */
+  readonly member: number
+}
+
+/** One policy of a document, ready to be asked. */
+export interface Policy {
+  readonly index: number
+  readonly name: string
+  readonly entry: PolicyEntry
+  readonly stage: Stage
+  readonly identity: IdentityMatch | undefined
+  /** Undefined for all routes. */
+  readonly routes: readonly Route[] | undefined
+  readonly parts: readonly KeyPart[]
+  readonly cost: number
+  readonly mode: Mode
+  readonly keepsAttempts: boolean
+  readonly onStoreFailure: StoreFailure
+  readonly base: Variant
+  /** Undefined when no plan differs. */
+  readonly byPlan: ReadonlyMap<string, Variant> | undefined
+  readonly byClient: ReadonlyMap<string, Variant> | undefined
+  /** Policies that stand in for this one where they are enforced. */
+  readonly displacedBy: readonly Policy[]
+}
+
+/** A checked document. Made by {@link readPolicies}. */
+export interface Policies {
+  readonly document: PolicyDocument
+  readonly list: readonly Policy[]
+  /** All variants of all policies. */
+  readonly variants: readonly { readonly policy: Policy; readonly variant: Variant }[]
+  readonly plans: ReadonlySet<string>
+  readonly defaultPlan: string | undefined
+  readonly caseSensitive: boolean
+  readonly exemptRoutes: readonly Route[]
+  readonly exemptAddresses: AddressList
+  readonly exemptClients: ReadonlySet<string>
+}
+
+/** Everything that is wrong in a document, in its order; empty when it can be enforced. Never throws. */
+export function policyProblems(document: unknown): Problem[] {
+  const problems = problemsOf(documentShape, document)
+  if (problems.length > 0) return problems
+  return new Reader(document as PolicyDocument).problems
+}
+
+/**
+ * Checks a document and prepares it for asking. Throws the first of its problems as a `CatracaError`, whose message says
+ * how many more there are.
+ */
+export function readPolicies(document: PolicyDocument): Policies {
+  const problems = problemsOf(documentShape, document)
+  const reader = problems.length === 0 ? new Reader(document) : undefined
+  const [first, ...more] = reader?.problems ?? problems
+  if (first !== undefined || reader === undefined) throw problemError(first as Problem, more.length)
+  return reader.policies()
+}
+
+/** A problem as it is thrown. */
+export function problemError({ code, place, value, words }: Problem, more = 0): CatracaError {
+  const path = placeText(place)
+  const rest = more === 0 ? '' : ` (and ${more} more)`
+  return new CatracaError(code, `${path === '' ? 'the document' : path} ${words}${rest}`, { path, value })
+}
+
+type Draft = { -readonly [K in keyof Policy]: Policy[K] } & { displacedBy: Policy[] }
+
+/** Reads a document whose shape is right, collecting what is wrong in its meaning. */
+class Reader {
+  readonly problems: Problem[] = []
+  private readonly document: PolicyDocument
+  private readonly drafts: Draft[] = []
+  private readonly variants: { policy: Policy; variant: Variant }[] = []
+  private readonly plans: ReadonlySet<string>
+  private readonly exemptRoutes: readonly Route[]
+  private readonly exemptAddresses: AddressList
+
+  constructor(document: PolicyDocument) {
+    this.document = document
+    this.plans = this.readPlans()
+    const { exempt = {}, trust } = document
+    this.exemptRoutes = this.routes(exempt.routes ?? [], ['exempt', 'routes'])
+    this.exemptAddresses = this.addresses(exempt.addresses ?? [], ['exempt', 'addresses'])
+    this.addresses(trust?.from ?? [], ['trust', 'from'])
+    for (const name of Object.keys(document.capacity?.clients ?? {})) this.checkPlan(name, ['capacity', 'clients', name])
+    for (const [name, entry] of Object.entries(document.policies)) this.readPolicy(name, entry)
+    for (const policy of this.drafts) this.readInsteadOf(policy)
+  }
+
+  policies(): Policies {
+    const { document } = this
+    return {
+      document,
+      list: this.drafts,
+      variants: this.variants,
+      plans: this.plans,
+      defaultPlan: document.plans?.default,
+      caseSensitive: document.caseSensitive ?? false,
+      exemptRoutes: this.exemptRoutes,
+      exemptAddresses: this.exemptAddresses,
+      exemptClients: new Set(document.exempt?.clients),
+    }
+  }
+
+  private readPlans(): ReadonlySet<string> {
+    const { plans } = this.document
+    const names = new Set(plans?.names)
+    if (plans !== undefined && !names.has(plans.default)) {
+      this.wrong(['plans', 'default'], plans.default, `one of plans.names: ${plans.names.join(', ')}`)
+    }
+    return names
+  }
+
+  private readPolicy(name: string, entry: PolicyEntry): void {
+    const place = ['policies', name]
+    const parts = this.parts(entry.per, [...place, 'per'])
+    const routes = entry.match?.routes
+    const rule = this.rule(entry, {}, [...place, 'rule'])
+    const draft: Draft = {
+      index: this.drafts.length,
+      name,
+      entry,
+      stage: stageOf(parts, entry.match?.identity),
+      identity: entry.match?.identity,
+      routes: routes === undefined ? undefined : this.routes(routes, [...place, 'match', 'routes']),
+      parts,
+      cost: entry.cost ?? 1,
+      mode: entry.mode ?? 'enforce',
+      keepsAttempts: entry.charge === 'attempts',
+      onStoreFailure: entry.onStoreFailure ?? this.document.defaults?.onStoreFailure ?? 'local',
+      base: { label: 'default', rule: rule as Rule, member: 0 },
+      byPlan: undefined,
+      byClient: undefined,
+      displacedBy: [],
+    }
+    this.drafts.push(draft)
+    draft.base = this.variant(draft, 'default', rule)
+    draft.byPlan = this.overrides(draft, 'plan', entry.plans, [...place, 'plans'])
+    draft.byClient = this.overrides(draft, 'client', entry.clients, [...place, 'clients'])
+  }
+
+  private variant(policy: Policy, label: string, rule: Rule | undefined): Variant {
+    const variant: Variant = { label, rule: rule as Rule, member: this.variants.length }
+    this.variants.push({ policy, variant })
+    return variant
+  }
+
+  private overrides(
+    policy: Policy,
+    kind: 'plan' | 'client',
+    entries: Readonly<Record<string, OverrideEntry>> | undefined,
+    place: Place,
+  ): Map<string, Variant> | undefined {
+    if (entries === undefined) return undefined
+    const { entry } = policy
+    const found = new Map<string, Variant>()
+    for (const [name, given] of Object.entries(entries)) {
+      const at = [...place, name]
+      if (kind === 'plan') this.checkPlan(name, at)
+      const problems = problemsOf(overrideShape(entry.rule.algorithm), given, at)
+      this.problems.push(...problems)
+      if (problems.length > 0) continue
+      const { overflow: _, ...options } = given
+      found.set(name, this.variant(policy, `${kind} ${name}`, this.rule(entry, options, at)))
+    }
+    return found.size === 0 ? undefined : found
+  }
+
+  private checkPlan(name: string, place: Place): void {
+    if (this.plans.has(name)) return
+    const near = nearest(name, [...this.plans])
+    const declared = this.plans.size === 0 ? 'none, because plans.names is missing' : [...this.plans].join(', ')
+    const words = `is not a declared plan; allowed: ${declared}${near === undefined ? '' : `; did you mean ${near}?`}`
+    this.problems.push({ code: 'CATRACA_PLAN_UNKNOWN', place, value: name, words })
+  }
+
+  /** A rule from its entry, with what a plan or client says otherwise; errors name the place of what was written. */
+  private rule(entry: PolicyEntry, override: Record<string, unknown>, place: Place): Rule | undefined {
+    const { algorithm, ...options } = entry.rule
+    const kind = registry[algorithm]
+    return this.collect(place, () => kind?.make({ ...options, ...override } as never))
+  }
+
+  private parts(per: string | string[], place: Place): KeyPart[] {
+    const texts = typeof per === 'string' ? [per] : per
+    const parts = texts.flatMap((text, index) => {
+      const at = typeof per === 'string' ? place : [...place, index]
+      const part = parsePart(text)
+      if (part === undefined) this.wrong(at, text, partWords)
+      else if (texts.indexOf(text) !== index) this.wrong(at, text, 'each part once')
+      return part ?? []
+    })
+    if (parts.length > 1 && parts.some(({ kind }) => kind === 'service')) {
+      this.wrong(place, per, 'service on its own: it is everybody together')
+    }
+    return parts
+  }
+
+  private routes(texts: readonly string[], place: Place): Route[] {
+    const { caseSensitive = false } = this.document
+    return texts.flatMap((text, index) => {
+      const at = [...place, index]
+      return this.collect(at, () => parseRoute(text, placeText(at), caseSensitive)) ?? []
+    })
+  }
+
+  private addresses(texts: readonly string[], place: Place): AddressList {
+    const good = texts.filter((text, index) => {
+      const at = [...place, index]
+      return this.collect(at, () => new AddressList([text], placeText(at))) !== undefined
+    })
+    return new AddressList(good, placeText(place))
+  }
+
+  private readInsteadOf(policy: Draft): void {
+    const { insteadOf } = policy.entry
+    if (insteadOf === undefined) return
+    const place = ['policies', policy.name, 'insteadOf']
+    const other = this.drafts.find(({ name }) => name === insteadOf)
+    if (other === undefined) {
+      const names = this.drafts.map(({ name }) => name).filter((name) => name !== policy.name)
+      const { words } = unknownKey(insteadOf, names, place)
+      this.problems.push({ code: 'CATRACA_POLICY_UNKNOWN', place, value: insteadOf, words })
+      return
+    }
+    if (stages.indexOf(policy.stage) > stages.indexOf(other.stage)) {
+      const words = `is ${show(insteadOf)}, which is asked before ${policy.name} can be; allowed: a policy of the stage ${policy.stage} or later`
+      this.problems.push({ code: 'CATRACA_OPTION_INVALID', place, value: insteadOf, words })
+      return
+    }
+    const chain = [policy.name]
+    for (let next: Draft | undefined = other; next !== undefined; ) {
+      chain.push(next.name)
+      if (next === policy) {
+        const words = `stands in for itself: ${chain.join(' instead of ')}`
+        this.problems.push({ code: 'CATRACA_POLICY_CYCLE', place, value: insteadOf, words })
+        return
+      }
+      if (chain.indexOf(next.name) < chain.length - 1) return
+      const following: string | undefined = next.entry.insteadOf
+      next = this.drafts.find(({ name }) => name === following)
+    }
+    other.displacedBy.push(policy)
+  }
+
+  /** Runs what may throw a `CatracaError`, and keeps it as a problem at this place. */
+  private collect<T>(place: Place, run: () => T): T | undefined {
+    try {
+      return run()
+    } catch (error) {
+      if (!isCatracaError(error)) throw error
+      const { code, value, path = '' } = error
+      const message = error.message.replace(/ \[CATRACA_\w+\]$/, '')
+      const words = message.startsWith(`${path} `) ? message.slice(path.length + 1) : message
+      // A rule names its option behind its own name, as in `tokenBucket.limit`.
+      const option = /^[a-zA-Z]+\.(\w+)$/.exec(path)?.[1]
+      this.problems.push({ code, place: option === undefined ? place : [...place, option], value, words })
+      return undefined
+    }
+  }
+
+  private wrong(place: Place, value: unknown, allowed: string): void {
+    this.problems.push({
+      code: 'CATRACA_OPTION_INVALID',
+      place,
+      value,
+      words: `is ${show(value)}; allowed: ${allowed}`,
+    })
+  }
+}
+
+function stageOf(parts: readonly KeyPart[], identity: IdentityMatch | undefined): Stage {
+  if (parts.some(({ kind }) => kind === 'body')) return 'body'
+  return identity === undefined && parts.every(({ kind }) => kind === 'address') ? 'address' : 'identity'
+}

@@ -1,0 +1,70 @@
+import type { Decision, PolicyDecision } from '../core/decision.ts'
+import type { Identity } from './facts.ts'
+import type { Policy } from './policy.ts'
+
+/** What one policy said about a request. */
+export interface Said {
+  readonly policy: Policy
+  readonly decision: Decision
+}
+
+/** What all policies said about one request, stage by stage. */
+export class Verdict {
+  /** The caller's network as it was counted; empty for a request that is exempt. */
+  address = ''
+  identity: Identity | undefined = undefined
+  /** The enforced policies that admitted the request and were charged, in the order in which they were asked. */
+  readonly admitted: Said[] = []
+  /** What the observed policies said. They refuse nothing. */
+  readonly observed: Said[] = []
+  /** Enforced policies that refused. None was charged with them. */
+  readonly refusing: Said[] = []
+  /** Milliseconds before which an admitted request must not start; more than 0 only behind a leaky queue. */
+  delayMs = 0
+  /** True when a member of `admitted` holds permits. */
+  holds = false
+
+  /** True when the request may go on. */
+  get allowed(): boolean {
+    return this.refusing.length === 0
+  }
+
+  /** The decision that binds: refused, the one with the longest wait; admitted, the one with the least share left. */
+  get decision(): Decision | undefined {
+    return (this.refusing.length > 0 ? longestWait(this.refusing) : leastShare(this.admitted))?.decision
+  }
+
+  /** The policy that binds. */
+  get binding(): Said | undefined {
+    return this.refusing.length > 0 ? longestWait(this.refusing) : leastShare(this.admitted)
+  }
+
+  /** What every policy said, the observed ones too. */
+  get policies(): PolicyDecision[] {
+    const all = [...this.admitted, ...this.refusing, ...this.observed]
+    return all
+      .toSorted((a, b) => a.policy.index - b.policy.index)
+      .flatMap(({ policy, decision }) =>
+        decision.policies.map((one) => ({ ...one, mode: policy.mode === 'observe' ? 'observe' : 'enforce' })),
+      )
+  }
+}
+
+function longestWait(list: readonly Said[]): Said | undefined {
+  let binding = list[0]
+  for (const one of list) if (binding !== undefined && one.decision.waitUs > binding.decision.waitUs) binding = one
+  return binding
+}
+
+function leastShare(list: readonly Said[]): Said | undefined {
+  let binding = list[0]
+  let least = Infinity
+  for (const one of list) {
+    const share = one.decision.remaining / one.decision.limit
+    if (share < least) {
+      least = share
+      binding = one
+    }
+  }
+  return binding
+}
