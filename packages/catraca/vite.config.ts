@@ -6,7 +6,12 @@ export default defineConfig({
     target: 'es2022',
     minify: false,
     emptyOutDir: false,
-    lib: { entry: { index: 'src/index.ts' }, formats: ['es'] },
+    lib: {
+      entry: Object.fromEntries(
+        ['index', 'policy', 'http', 'node', 'express', 'testing'].map((name) => [name, `src/${name}.ts`]),
+      ),
+      formats: ['es'],
+    },
     rolldownOptions: { output: { comments: false, minify: { compress: true, mangle: false, codegen: true } } },
   },
 })

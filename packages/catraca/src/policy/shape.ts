@@ -212,3 +212,17 @@ export function allowedWords(shape: Shape): string {
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** A name that must be one of those declared elsewhere in the document. */
+export function unknownName(
+  name: string,
+  known: readonly string[],
+  place: Place,
+  what: string,
+  code: ErrorCode = 'CATRACA_OPTION_INVALID',
+): Problem {
+  const near = nearest(name, known)
+  const hint = near === undefined ? '' : `; did you mean ${near}?`
+  const words = `is ${show(name)}, which is no ${what} here; allowed: ${known.join(', ') || 'none'}${hint}`
+  return { code, place, value: name, words, ...(near !== undefined && { near }) }
+}

@@ -1,0 +1,100 @@
+import type { Answer } from '../../http/answers.ts'
+import type { Guard } from '../../http/guard.ts'
+import type { GuardRequest } from '../../http/request.ts'
+import type { Verdict } from '../../policy/verdict.ts'
+import type { NodeRequest, NodeResponse } from './messages.ts'
+import { spareUnreadBody } from './unread-body.ts'
+
+/** A Node request as a guard sees it. */
+export class NodeGuardRequest<Q extends NodeRequest> implements GuardRequest<Q> {
+  readonly raw: Q
+  readonly method: string
+  readonly target: string
+  readonly units: number
+
+  constructor(raw: Q, units: number) {
+    this.raw = raw
+    this.method = raw.method ?? 'GET'
+    this.target = raw.originalUrl ?? raw.url ?? '/'
+    this.units = units
+  }
+
+  get peer(): string | undefined {
+    return this.raw.socket.remoteAddress
+  }
+
+  header(name: string): string | undefined {
+    const value = this.raw.headers[name]
+    return typeof value === 'string' || value === undefined ? value : value.join(', ')
+  }
+
+  body(): unknown {
+    return this.raw.body
+  }
+}
+
+/** Passes one request through a guard: sets the header fields and goes on, or answers the refusal. */
+export function guarded<Q extends NodeRequest>(
+  guard: Guard<Q>,
+  asked: GuardRequest<Q>,
+  response: NodeResponse,
+  next: (error?: unknown) => void,
+): void {
+  let verdict: Verdict | Promise<Verdict>
+  try {
+    verdict = guard.ask(asked)
+  } catch (error) {
+    next(error)
+    return
+  }
+  if (verdict instanceof Promise) verdict.then((known) => goOn(guard, asked.raw, response, known, next), next)
+  else goOn(guard, asked.raw, response, verdict, next)
+}
+
+function goOn<Q extends NodeRequest>(
+  guard: Guard<Q>,
+  request: Q,
+  response: NodeResponse,
+  verdict: Verdict,
+  next: () => void,
+): void {
+  // Whoever left meanwhile is neither served nor charged.
+  if (response.closed || response.destroyed) {
+    guard.refund(verdict)
+    return
+  }
+  request.rateLimit = verdict.decision
+  if (!verdict.allowed) {
+    answerRefusal(request, response, guard.refusalOf(verdict))
+    return
+  }
+  if (verdict.holds) response.once('close', () => guard.release(verdict))
+  setFields(response, guard.fieldsOf(verdict))
+  next()
+}
+
+/** Adds header fields; lists go on where an outer limit began them. */
+export function setFields(response: NodeResponse, fields: readonly string[]): void {
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string
+    const value = fields[at + 1] as string
+    const outer = isList(name) ? response.getHeader(name) : undefined
+    response.setHeader(name, typeof outer === 'string' ? `${outer}, ${value}` : value)
+  }
+}
+
+function isList(name: string): boolean {
+  return name === 'RateLimit' || name === 'RateLimit-Policy'
+}
+
+/** Sends a whole answer without reading the body of the request. */
+export function answerRefusal(request: NodeRequest, response: NodeResponse, { status, fields, body }: Answer): void {
+  spareUnreadBody(request, response)
+  response.writeHead(status, [...fields, 'Content-Length', String(utf8Length(body))])
+  response.end(body)
+  request.resume()
+}
+
+function utf8Length(text: string): number {
+  return new TextEncoder().encode(text).length
+}

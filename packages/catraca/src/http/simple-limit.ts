@@ -1,0 +1,129 @@
+import { registry } from '../algorithms/registry.ts'
+import type { Decision } from '../core/decision.ts'
+import type { Duration } from '../core/duration.ts'
+import { CatracaError, show } from '../core/errors.ts'
+import type { Listeners } from '../core/events.ts'
+import { rejectUnknown } from '../core/parameters.ts'
+import type { Rule } from '../core/rule.ts'
+import { createLimiter } from '../limiter/create-limiter.ts'
+import type { Limiter } from '../limiter/limiter.ts'
+import type { TrustEntry } from '../policy/document.ts'
+import { normalPath } from '../policy/path.ts'
+import { parseRoute, type Route } from '../policy/route.ts'
+import type { Store } from '../stores/store.ts'
+import { type Answer, Answers, type Dialect } from './answers.ts'
+import { Trust } from './trust.ts'
+
+/** One limit as numbers. */
+export interface LimitOptions {
+  /** Requests per window: a whole number from 1 to 10^12. */
+  limit: number
+  /** Time such as `'1m'`, or milliseconds. */
+  window: Duration
+  /** Default `sliding-counter`. */
+  algorithm?: 'sliding-counter' | 'sliding-log' | 'fixed-window' | 'token-bucket' | 'gcra' | 'leaky-meter'
+  /** Requests that can pass at once, for the algorithms with a bucket. Default: the limit. */
+  burst?: number
+}
+
+/** Options of the simple form of `rateLimit`. */
+export interface RateLimitOptions<Q> extends LimitOptions {
+  /** Whom to count. Default: the address. An empty key counts as the address. */
+  key?: (request: Q) => string | undefined
+  /** True for requests that are not counted. */
+  skip?: (request: Q) => boolean
+  /** Units a request costs: a whole number from 1. Default 1. */
+  cost?: number | ((request: Q) => number)
+  /** Other limits for some routes in place of this one, such as `{ 'POST /login': { limit: 5, window: '15m' } }`; false for none. */
+  routes?: Readonly<Record<string, LimitOptions | false>>
+  /** How the caller's address is found behind proxies. Default: that of the connection. */
+  trust?: TrustEntry
+  /** Header fields of answers, one form or several. Default `ietf`. */
+  headers?: Dialect | readonly Dialect[]
+  /** Where the states live. Default: a memory store of its own. */
+  store?: Store
+  /** Names the limit in header fields and in a store that serves several. Default `default`. */
+  name?: string
+  /** Listeners by event name. */
+  on?: Listeners
+  /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
+  random?: () => number
+}
+
+const limitNames = ['limit', 'window', 'algorithm', 'burst'] as const
+const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'headers', 'store', 'name', 'on', 'random'] as const
+const algorithms = ['sliding-counter', 'sliding-log', 'fixed-window', 'token-bucket', 'gcra', 'leaky-meter'] as const
+
+interface Override {
+  readonly route: Route
+  readonly limiter: Limiter<Rule> | undefined
+}
+
+/** One limit for all requests, with other numbers for some routes: what `rateLimit({ limit, window })` asks. */
+export class SimpleLimit<Q> {
+  private readonly options: RateLimitOptions<Q>
+  private readonly limiter: Limiter<Rule>
+  private readonly overrides: readonly Override[]
+  private readonly answers: Answers
+  private readonly trust: Trust
+
+  constructor(options: RateLimitOptions<Q>) {
+    rejectUnknown([...limitNames, ...otherNames], options, 'options')
+    for (const name of ['key', 'skip', 'random'] as const) checkFunction(options[name], `options.${name}`)
+    if (typeof options.cost !== 'number') checkFunction(options.cost, 'options.cost')
+    const { name = 'default', store, on, routes = {}, trust, headers = 'ietf', random = Math.random } = options
+    const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
+    this.options = options
+    this.limiter = createLimiter(ruleOf(options, 'options'), { name, ...settings })
+    this.overrides = Object.entries(routes).map(([text, limit], index) => {
+      const path = `options.routes.${text}`
+      const route = parseRoute(text, path)
+      if (limit === false) return { route, limiter: undefined }
+      rejectUnknown(limitNames, limit, path)
+      return { route, limiter: createLimiter(ruleOf(limit, path), { name: `${name}-${index + 1}`, ...settings }) }
+    })
+    this.answers = new Answers(headers, random)
+    this.trust = new Trust(trust, 'options.trust')
+  }
+
+  /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
+  take(request: Q, method: string, target: string, peer: string | undefined, header: (name: string) => string | undefined): Decision | undefined {
+    const { skip, key, cost } = this.options
+    if (skip?.(request) === true) return undefined
+    const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(method, target)
+    if (limiter === undefined) return undefined
+    const caller = key?.(request) || this.trust.networkOf(this.trust.addressOf(peer, header))
+    if (cost === undefined) return limiter.take(caller)
+    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request) })
+  }
+
+  fieldsOf(decision: Decision): string[] {
+    return this.answers.fieldsOfOne(decision)
+  }
+
+  refusalOf(decision: Decision): Answer {
+    return this.answers.refusalOfOne(decision)
+  }
+
+  private limiterFor(method: string, target: string): Limiter<Rule> | undefined {
+    const path = normalPath(target, false)
+    for (const { route, limiter } of this.overrides) if (route.matches(method, path)) return limiter
+    return this.limiter
+  }
+}
+
+function ruleOf({ limit, window, algorithm = 'sliding-counter', burst }: LimitOptions, path: string): Rule {
+  if (!algorithms.includes(algorithm)) {
+    throw new CatracaError('CATRACA_OPTION_INVALID', `${path}.algorithm is ${show(algorithm)}; allowed: ${algorithms.join(', ')}`, {
+      path: `${path}.algorithm`,
+      value: algorithm,
+    })
+  }
+  const make = registry[algorithm]?.make as (options: object) => Rule
+  return make({ limit, window, ...(burst !== undefined && { burst }) })
+}
+
+function checkFunction(value: unknown, path: string): void {
+  if (value === undefined || typeof value === 'function') return
+  throw new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: a function`, { path, value })
+}

@@ -1,0 +1,1 @@
+export { type BypassApp, type BypassVector, bypassVectors, routeBypassSuite } from './testing/route-bypass.ts'

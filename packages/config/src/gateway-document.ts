@@ -1,0 +1,64 @@
+import type { Duration, PolicyDocument } from 'catraca/policy'
+
+/** A gateway file: a policy document, and where to listen and whom to ask. */
+export interface GatewayDocument extends PolicyDocument {
+  listen?: ListenEntry
+  /** Where liveness, readiness and figures are served. Default: nowhere. */
+  admin?: ListenEntry
+  store?: 'memory'
+  auth?: { apiKeys?: ApiKeysEntry }
+  /** Services by name. */
+  upstreams: Record<string, string | UpstreamEntry>
+  /** Which service answers what; the first that matches. Default, with one upstream: everything. */
+  routes?: RouteEntry[]
+  timeouts?: TimeoutsEntry
+  /** A line for each request. Default `text`. */
+  log?: 'off' | 'text' | 'json'
+}
+
+export interface ListenEntry {
+  /** 0 takes a free one. */
+  port?: number
+  host?: string
+}
+
+/** Clients by the SHA-256 of their key: the key itself is in no file. */
+export interface ApiKeysEntry {
+  /** Default `x-api-key`. */
+  header?: string
+  keys: ApiKeyEntry[]
+}
+
+export interface ApiKeyEntry {
+  /** 64 hexadecimal digits: `printf %s KEY | sha256sum`. */
+  sha256: string
+  client: string
+  plan?: string
+  tenant?: string
+  /** Names the key in logs. Default: the first 8 digits of the hash. */
+  id?: string
+}
+
+export interface UpstreamEntry {
+  /** Origins that take turns. */
+  urls: string[]
+}
+
+export interface RouteEntry {
+  /** The name in the `Host` field, without port. Default: any. */
+  host?: string
+  /** A path such as `/auth/**`. */
+  path: string
+  upstream: string
+}
+
+export interface TimeoutsEntry {
+  /** For a connection to the upstream. Default 1s. */
+  connect?: Duration
+  /** For the head of the upstream's answer. Default 5s. */
+  response?: Duration
+  /** For the next bytes of the upstream's answer. Default 5s. */
+  bodyIdle?: Duration
+  /** For a caller who in the middle of a request neither sends nor reads. Default 1m. */
+  clientIdle?: Duration
+}

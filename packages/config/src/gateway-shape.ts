@@ -1,0 +1,136 @@
+import { documentShape, type ObjectShape, type Shape } from 'catraca/policy'
+
+function listen(words: string): ObjectShape {
+  return {
+    kind: 'object',
+    required: [],
+    words,
+    keys: {
+      port: { kind: 'integer', unit: 'the port', min: 0, max: 65_535, words: 'port; 0 takes a free one' },
+      host: { kind: 'text', like: 'an address or name of this machine', words: 'address or name of this machine' },
+    },
+  }
+}
+
+const origin: Shape = {
+  kind: 'pattern',
+  like: 'an http or https origin such as "http://127.0.0.1:3000"',
+  pattern: '^https?://[^\\s/?#@]+$',
+  words: 'an http or https origin',
+}
+
+function duration(words: string, standard: `${number}s`): Shape {
+  return { kind: 'duration', default: standard, words }
+}
+
+/** The gateway's own part of its file. */
+export const gatewayKeys: Readonly<Record<string, Shape>> = {
+  listen: listen('where callers connect; port 8080 by default'),
+  admin: listen('where liveness and readiness are served, on 127.0.0.1 by default; nowhere when it is left out'),
+  store: {
+    kind: 'either',
+    of: [
+      { kind: 'choice', of: ['memory'], words: 'in the process' },
+      { kind: 'later', as: 'object', words: 'a store that several instances share' },
+    ],
+    words: 'where what was used is kept; this version has `memory`',
+  },
+  auth: {
+    kind: 'object',
+    required: [],
+    words: 'how callers are verified',
+    keys: {
+      apiKeys: {
+        kind: 'object',
+        required: ['keys'],
+        words: 'clients by the hash of their key',
+        keys: {
+          header: {
+            kind: 'pattern',
+            like: 'the name of a header',
+            pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$",
+            default: 'x-api-key',
+            words: 'the header that carries the key; it is not passed on',
+          },
+          keys: {
+            kind: 'list',
+            min: 0,
+            words: 'the keys',
+            of: {
+              kind: 'object',
+              required: ['sha256', 'client'],
+              words: 'one key',
+              keys: {
+                sha256: {
+                  kind: 'pattern',
+                  like: '64 hexadecimal digits, as `printf %s KEY | sha256sum` prints them',
+                  pattern: '^[0-9a-f]{64}$',
+                  words: 'SHA-256 of the key: `printf %s KEY | sha256sum`',
+                },
+                client: { kind: 'text', like: 'the name of a client', words: 'the client the key belongs to' },
+                plan: { kind: 'text', like: 'one of plans.names', words: "the client's plan" },
+                tenant: { kind: 'text', like: 'the name of a tenant', words: 'the tenant of the client' },
+                id: { kind: 'text', like: 'a name for the key', words: 'names the key in logs; default: the start of the hash' },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  upstreams: {
+    kind: 'map',
+    name: 'upstream',
+    min: 1,
+    pattern: '^[A-Za-z][A-Za-z0-9_.-]{0,63}$',
+    words: 'the services by name',
+    of: {
+      kind: 'either',
+      words: 'an origin, or an object with urls',
+      of: [
+        origin,
+        {
+          kind: 'object',
+          required: ['urls'],
+          words: 'a service behind several origins',
+          keys: { urls: { kind: 'list', min: 1, of: origin, words: 'origins that take turns' } },
+        },
+      ],
+    },
+  },
+  routes: {
+    kind: 'list',
+    min: 1,
+    words: 'which service answers what; the first that matches. With one upstream it can be left out',
+    of: {
+      kind: 'object',
+      required: ['path', 'upstream'],
+      words: 'a route',
+      keys: {
+        host: { kind: 'text', like: 'a host name without port', words: 'the name callers ask for; any when it is left out' },
+        path: { kind: 'text', like: 'a path such as "/auth/**"', words: 'a path; `**` stands for any number of segments' },
+        upstream: { kind: 'text', like: 'the name of an upstream', words: 'the service that answers' },
+      },
+    },
+  },
+  timeouts: {
+    kind: 'object',
+    required: [],
+    words: 'how long to wait',
+    keys: {
+      connect: duration('for a connection to the upstream', '1s'),
+      response: duration('for the head of its answer', '5s'),
+      bodyIdle: duration('for the next bytes of its answer', '5s'),
+      clientIdle: duration('for a caller who neither sends nor reads in the middle of a request', '60s'),
+    },
+  },
+  log: { kind: 'choice', of: ['off', 'text', 'json'], default: 'text', words: 'a line for each request' },
+}
+
+/** The shape of a gateway file: the policy document and the gateway's own part. */
+export const gatewayShape: ObjectShape = {
+  kind: 'object',
+  required: [...documentShape.required, 'upstreams'],
+  words: 'a gateway file',
+  keys: { ...documentShape.keys, ...gatewayKeys },
+}
