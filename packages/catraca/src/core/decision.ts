@@ -27,7 +27,8 @@ export interface PolicyDecision {
   readonly remaining: number
   readonly retryAfterMs: number
   readonly resetAfterMs: number
-  readonly mode: 'enforce'
+  /** `observe` for a policy that is counted and refuses nothing. */
+  readonly mode: 'enforce' | 'observe'
   readonly wouldDeny: boolean
 }
 

@@ -42,6 +42,8 @@ export interface Rule {
   wait(state: Float64Array, at: number, now: number, cost: number): number
   /** The most units that would pass at `now`; never negative. */
   remaining(state: Float64Array, at: number, now: number): number
+  /** Units in use at `now`, rounded up; a bucket in debt has more than its limit. Where it is not there: see `usedUnits`. */
+  used?(state: Float64Array, at: number, now: number): number
   /** Takes `cost` units at `now`, unasked; 0 only brings the state to now. `permit` is the id of the taker in a list. */
   charge(state: Float64Array, at: number, now: number, cost: number, permit: number): Float64Array
   /**
@@ -79,6 +81,14 @@ export interface Charge extends Snapshot {
   /** Stored time, in ticks. */
   readonly origin: number
   readonly cost: number
+}
+
+/** What is used of a rule in units, rounded up, for another rule to go on from. */
+export function usedUnits(rule: Rule, state: Float64Array, at: number, now: number): number {
+  if (rule.used !== undefined) return rule.used(state, at, now)
+  const remaining = rule.remaining(state, at, now)
+  // A count that was carried over from a larger limit is above this one.
+  return remaining > 0 ? rule.limit - remaining : Math.max(rule.limit, rule.levelAt(state, at, now))
 }
 
 /** A clock that is ahead by more than this is broken: stored time up to here wins over now, later time is rebased. */

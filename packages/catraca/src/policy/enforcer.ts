@@ -14,6 +14,8 @@ export class Enforcer implements Issuer {
   private policies: Policies
   private byStage: Readonly<Record<Stage, Stacked>>
   private readonly ledger: Ledger
+  /** Time last given by a caller, in µs; what has no time of its own goes by it. */
+  private givenUs: number | undefined
 
   constructor(policies: Policies, store: Store, name: string, hooks: StoreHooks) {
     this.policies = policies
@@ -40,6 +42,7 @@ export class Enforcer implements Issuer {
    * @param only Asks these policies alone, where given.
    */
   ask(stage: Stage, facts: Facts, verdict: Verdict, only?: (policy: Policy) => boolean): boolean {
+    if (facts.nowUs !== undefined) this.given(facts.nowUs)
     const { enforced, observed } = this.byStage[stage]
     for (const policy of observed) {
       if (!applies(policy, facts) || only?.(policy) === false) continue
@@ -83,7 +86,7 @@ export class Enforcer implements Issuer {
   }
 
   /** Gives back what a verdict charged, all of it or up to `units` of each; says nothing of policies that count attempts. */
-  giveBack(verdict: Verdict, nowUs = clockUs()): void {
+  giveBack(verdict: Verdict, nowUs = this.nowUs()): void {
     const kept = verdict.admitted.filter(({ policy }) => policy.keepsAttempts)
     for (const { policy, decision } of verdict.admitted) {
       if (!policy.keepsAttempts || decision.source.rule.holds) this.ledger.refund(decision, decision.cost, nowUs)
@@ -94,7 +97,7 @@ export class Enforcer implements Issuer {
   }
 
   /** Gives the permits of a verdict back; a second time does nothing. */
-  releaseAll(verdict: Verdict, nowUs = clockUs()): void {
+  releaseAll(verdict: Verdict, nowUs = this.nowUs()): void {
     if (!verdict.holds) return
     verdict.holds = false
     for (const { decision } of verdict.admitted) {
@@ -103,11 +106,20 @@ export class Enforcer implements Issuer {
   }
 
   release(decision: Decision): void {
-    if (decision.source.rule.holds) this.ledger.refund(decision, decision.cost, clockUs())
+    if (decision.source.rule.holds) this.ledger.refund(decision, decision.cost, this.nowUs())
   }
 
   close(): void {
     this.ledger.close()
+  }
+
+  private nowUs(): number {
+    return this.givenUs ?? clockUs()
+  }
+
+  private given(nowUs: number): void {
+    this.givenUs = nowUs
+    this.ledger.given(nowUs)
   }
 
   private take(policy: Policy, variant: Variant, facts: Facts, charge: boolean): Decision {

@@ -79,7 +79,7 @@ function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {
 
 /** Facts from plain data. `networkOf` makes an address what it is counted as. */
 export function factsOf(
-  { method, path, attributes = {} }: Descriptor,
+  { method, path, attributes = {}, now }: Descriptor,
   { caseSensitive }: Policies,
   networkOf: (address: string) => string,
 ): Facts {
@@ -96,7 +96,7 @@ export function factsOf(
     address: networkOf(address),
     identity: Object.keys(identity).length === 0 ? undefined : identity,
     units: 1,
-    nowUs: undefined,
+    nowUs: now === undefined ? undefined : Math.round(now * 1_000),
     header: (name) => attributes[`header:${name}`],
     bodyField: (name) => attributes[`body:${name}`],
   }

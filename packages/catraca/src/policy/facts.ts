@@ -24,6 +24,8 @@ export interface Descriptor {
   readonly path: string
   /** `address`, `client`, `user`, `tenant`, `plan`, `header:<name>`, `body:<field>`. */
   readonly attributes?: Readonly<Record<string, string | undefined>>
+  /** Milliseconds since the epoch, for tests and simulators. */
+  readonly now?: number
 }
 
 /** What is known of a request. Values that cost something to find are asked for. */

@@ -23,6 +23,22 @@ export interface Ledger {
   apply(keys: readonly string[], cost: number, nowUs: number | undefined, charge: boolean): Decision
   /** The same for a limiter of one policy. */
   applyOne(key: string, cost: number, nowUs: number | undefined, charge: boolean): Decision
+  /**
+   * As {@link Ledger.apply} for some of the policies, each with a cost of its own: `members` are places in the list given
+   * to {@link Store.open}, `keys` and `costs` go with them. The answer is a stack of one decision per member, in order.
+   */
+  applySome(
+    members: readonly number[],
+    keys: readonly string[],
+    costs: readonly number[],
+    nowUs: number | undefined,
+    charge: boolean,
+  ): Decision
+  /**
+   * Puts other policies in place of all: those of equal name and rule keep their states; where only the name stays, what
+   * a key has used is carried over when the key comes next; what belonged to a name that is gone is forgotten.
+   */
+  replace(policies: readonly Source[]): void
   /** Gives back up to `units` of what a decision charged, while it still counts; says how many. */
   refund(decision: Decision, units: number, nowUs: number): number
   /** Forgets the state of a key; what was charged before can no longer be refunded. */
@@ -34,7 +50,10 @@ export interface Ledger {
 
 /** Where the states of limiters live. */
 export interface Store {
-  /** Begins a limiter's use of the store. A name that is in use throws `CATRACA_NAME_TAKEN`. */
+  /**
+   * Begins a limiter's use of the store. A name that is in use throws `CATRACA_NAME_TAKEN`. Policies of the same name are
+   * variants of one, for plans and single clients: a key that changes its variant takes along what it has used.
+   */
   open(name: string, policies: readonly Source[], hooks: StoreHooks): Ledger
   close(): void
 }

@@ -95,6 +95,12 @@ export function answerRefusal(request: NodeRequest, response: NodeResponse, { st
   request.resume()
 }
 
+/** Bytes of a text in UTF-8. */
 function utf8Length(text: string): number {
-  return new TextEncoder().encode(text).length
+  let bytes = 0
+  for (const character of text) {
+    const code = character.codePointAt(0) as number
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4
+  }
+  return bytes
 }

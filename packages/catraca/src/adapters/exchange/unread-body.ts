@@ -1,3 +1,4 @@
+import { later } from '../../core/clock.ts'
 import type { NodeRequest, NodeResponse, NodeSocket } from './messages.ts'
 
 /** A body up to this long is read and dropped, so that the connection can go on; a longer one costs the connection. */
@@ -27,10 +28,6 @@ export function spareUnreadBody(request: NodeRequest, response: Pick<NodeRespons
 /** Stands in for `destroySoon`, which the server calls after the last answer of a connection. */
 function lingeringClose(this: NodeSocket): void {
   this.end()
-  const timer = setTimeout(destroy, lingerMs, this)
-  this.once('close', () => clearTimeout(timer))
-}
-
-function destroy(socket: NodeSocket): void {
-  socket.destroy()
+  const cancel = later(lingerMs, () => this.destroy())
+  this.once('close', () => cancel?.())
 }

@@ -43,8 +43,6 @@ export class Bucket implements Rule {
   private readonly unit: number
   private readonly rate: number
   private readonly capacity: number
-  /** Ticks after which even a bucket in debt by a whole capacity is empty; keeps `elapsed × rate` below 2^53. */
-  private readonly drainTicks: number
 
   constructor(algorithm: string, where: string, checked: Checked, shapes = false) {
     const limit = checked['limit'] as number
@@ -60,7 +58,6 @@ export class Bucket implements Rule {
     this.unit = exact.unit
     this.rate = exact.rate
     this.capacity = burst * exact.unit
-    this.drainTicks = ceilDiv(2 * this.capacity, exact.rate)
     this.graceTicks = graceUs / exact.tickUs
   }
 
@@ -87,6 +84,10 @@ export class Bucket implements Rule {
     return over < 0 ? Math.floor((0 - over) / this.unit) : 0
   }
 
+  used(state: Float64Array, at: number, now: number): number {
+    return ceilDiv(this.drained(now - (state[at] as number), state[at + 1] as number), this.unit)
+  }
+
   charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
     const elapsed = now - (state[at] as number)
     state[at + 1] = this.drained(elapsed, state[at + 1] as number) + cost * this.unit
@@ -104,7 +105,6 @@ export class Bucket implements Rule {
    */
   refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
     const elapsed = Math.max(0, now - charge.origin)
-    if (elapsed >= this.drainTicks) return 0
     const refunded = state[at + 2] as number
     const since = this.shapes ? 0 : refunded - charge.prior
     const own = charge.level - elapsed * this.rate - since
@@ -145,10 +145,12 @@ export class Bucket implements Rule {
     return this.drained(elapsed, level) + cost * this.unit - this.capacity
   }
 
-  /** What is left of a level after `elapsed` ticks. A stored time ahead of now has drained nothing yet. */
+  /**
+   * What is left of a level after `elapsed` ticks. A stored time ahead of now has drained nothing yet. Where the product
+   * is not exact it is above 2^53, and so is its rounded value: above every level.
+   */
   private drained(elapsed: number, level: number): number {
     if (elapsed <= 0) return level
-    if (elapsed >= this.drainTicks) return 0
     const gone = elapsed * this.rate
     return level > gone ? level - gone : 0
   }

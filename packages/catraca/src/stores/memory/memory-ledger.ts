@@ -1,7 +1,7 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide, generationUnit, peeked, type Source } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
-import type { Rule } from '../../core/rule.ts'
+import { type Rule, usedUnits } from '../../core/rule.ts'
 import { flatCopy, storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
 import type { MemoryStore } from './memory-store.ts'
@@ -17,25 +17,53 @@ const generations = 2 ** 23
 
 /** One limiter's states in a memory store. */
 export class MemoryLedger implements Ledger {
-  readonly tables: readonly Table[]
-  private readonly only: Table
+  /** All tables that hold keys, for the bound of the store and its sweep. */
+  tables: readonly Table[] = []
+  /** The table of each policy, in the order of the policies. */
+  private current: readonly Table[]
+  /** Of each policy, other tables under its name in which a key may still stand. */
+  private siblings: readonly (readonly Table[])[] = []
+  private bySource = new Map<Source, Table>()
+  private only: Table
   private readonly store: MemoryStore
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
   /** Which reset was a key's last, newest last: a charge from before must not come back out of a later one. */
-  private readonly resets: readonly Map<string, number>[]
+  private readonly resets = new WeakMap<Table, Map<string, number>>()
   /** Resets so far. */
   private generation = 0
   /** The same as it stands in a decision. */
   private stamp = 0
 
   constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
-    this.tables = policies.map((policy) => new Table(policy))
-    this.only = this.tables[0] as Table
+    this.current = policies.map((policy) => new Table(policy))
+    this.only = this.current[0] as Table
+    this.arrange([])
     this.store = store
     this.hooks = hooks
     this.onClose = onClose
-    this.resets = policies.map(() => new Map())
+  }
+
+  replace(policies: readonly Source[]): void {
+    const old = [...this.tables]
+    this.current = policies.map((policy) => {
+      const place = old.findIndex((table) => table.policy.name === policy.name && sameRule(table.policy.rule, policy.rule))
+      return place === -1 ? new Table(policy) : (old.splice(place, 1)[0] as Table)
+    })
+    this.only = this.current[0] as Table
+    const names = new Set(policies.map(({ name }) => name))
+    const kept = old.filter((table) => names.has(table.policy.name) && table.size > 0)
+    for (const table of old) if (!kept.includes(table)) this.store.forget(table)
+    this.arrange(kept)
+  }
+
+  /** @param retired Tables of rules that are gone, whose keys move when they come next. */
+  private arrange(retired: readonly Table[]): void {
+    this.tables = [...this.current, ...retired]
+    this.siblings = this.current.map((one) => {
+      return this.tables.filter((table) => table !== one && table.policy.name === one.policy.name)
+    })
+    this.bySource = new Map(this.tables.map((table) => [table.policy, table]))
   }
 
   applyOne(key: string, cost: number, givenUs: number | undefined, charge: boolean): Decision {
@@ -75,12 +103,79 @@ export class MemoryLedger implements Ledger {
     return decide(this.applyAll(keys, cost, givenUs ?? clockUs(), charge), charge ? 0 : peeked)
   }
 
+  applySome(
+    members: readonly number[],
+    keys: readonly string[],
+    costs: readonly number[],
+    givenUs: number | undefined,
+    charge: boolean,
+  ): Decision {
+    const nowUs = givenUs ?? clockUs()
+    const tables: Table[] = []
+    const stored: string[] = []
+    const waits: number[] = []
+    let passes = charge
+    for (let index = 0; index < members.length; index++) {
+      const member = members[index] as number
+      const table = this.current[member] as Table
+      const key = storedKey(keys[index] as string)
+      const siblings = this.siblings[member] as readonly Table[]
+      if (siblings.length > 0) this.adopt(table, siblings, key, nowUs)
+      const { rule } = table.policy
+      const slot = table.find(key)
+      const at = slot < 0 ? 0 : slot * rule.width
+      const wait = rule.wait(table.stateOf(table.shard, slot), at, tickAt(nowUs, rule), costs[index] as number)
+      if (wait > 0) passes = false
+      tables.push(table)
+      stored.push(key)
+      waits.push(wait)
+    }
+    const stack: Decision[] = []
+    for (let index = 0; index < members.length; index++) {
+      const table = tables[index] as Table
+      const key = stored[index] as string
+      const cost = costs[index] as number
+      const permit = ++lastPermit
+      if (charge) this.write(table, key, passes ? cost : 0, nowUs, permit)
+      const wait = waits[index] as number
+      stack.push(this.decision(table, keys[index] as string, key, wait, cost, nowUs, permit, charge))
+    }
+    return stack.length === 1 ? (stack[0] as Decision) : decide(stack, charge ? 0 : peeked)
+  }
+
+  /**
+   * Carries over what a key has used under another variant, where this one does not know it. A key stands in one table of
+   * its name at most, so that is where all its use is.
+   */
+  private adopt(table: Table, siblings: readonly Table[], key: string, nowUs: number): void {
+    if (table.find(key) >= 0) return
+    for (const other of siblings) {
+      if (other.size === 0) continue
+      const slot = other.find(key)
+      if (slot < 0) continue
+      const { rule: from } = other.policy
+      const { rule: to } = table.policy
+      const state = other.stateOf(other.shard, slot)
+      const list = from.holds && to.holds ? Float64Array.from(state) : undefined
+      const used = usedUnits(from, state, slot * from.width, tickAt(nowUs, from))
+      this.store.drop(other, other.shard, slot)
+      if (list === undefined && used === 0) return
+      // Adding a key may evict another one, and looks for it anew.
+      table.find(key)
+      const place = this.store.add(table, key, nowUs)
+      const { shard } = table
+      // Rounded against the caller: parts of a unit count as one, and all of it as if it were used now.
+      const charged = list ?? to.charge(table.stateOf(shard, place), place * to.width, tickAt(nowUs, to), used, 0)
+      if (to.width === 0) shard.lists[place] = charged
+      return
+    }
+  }
+
   refund(decision: Decision, units: number, nowUs: number): number {
-    const policy = this.tables.findIndex((one) => one.policy === decision.source)
-    const table = this.tables[policy]
+    const table = this.bySource.get(decision.source)
     if (table === undefined) return 0
     const key = storedKey(decision.key)
-    if (decision.generation < (this.resets[policy]?.get(key) ?? 0)) return 0
+    if (decision.generation < (this.resets.get(table)?.get(key) ?? 0)) return 0
     const slot = table.find(key)
     if (slot < 0) return 0
     const { rule } = table.policy
@@ -89,12 +184,13 @@ export class MemoryLedger implements Ledger {
   }
 
   reset(policy: number, key: string): void {
-    const table = this.tables[policy] as Table
+    const table = this.current[policy] as Table
     const stored = flatCopy(storedKey(key))
     const slot = table.find(stored)
     if (slot < 0) return
     this.store.drop(table, table.shard, slot)
-    const resets = this.resets[policy] as Map<string, number>
+    const resets = this.resets.get(table) ?? new Map<string, number>()
+    this.resets.set(table, resets)
     resets.delete(stored)
     this.generation = (this.generation + 1) % generations
     this.stamp = this.generation * generationUnit
@@ -115,7 +211,7 @@ export class MemoryLedger implements Ledger {
   /** One decision per policy. All waits are known before anything is written. */
   private applyAll(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision[] {
     const stored = keys.map(storedKey)
-    const waits = this.tables.map((table, index) => {
+    const waits = this.current.map((table, index) => {
       const { rule } = table.policy
       const slot = table.find(stored[index] as string)
       return rule.wait(
@@ -126,7 +222,7 @@ export class MemoryLedger implements Ledger {
       )
     })
     const passes = charge && waits.every((wait) => wait === 0)
-    return this.tables.map((table, index) => {
+    return this.current.map((table, index) => {
       const wait = waits[index] as number
       const permit = ++lastPermit
       if (charge) this.write(table, stored[index] as string, passes ? cost : 0, nowUs, permit)
@@ -178,6 +274,15 @@ export class MemoryLedger implements Ledger {
       wait === 0 ? 0 : (now + wait) * rule.tickUs - nowUs,
     )
   }
+}
+
+function tickAt(nowUs: number, { tickUs }: Rule): number {
+  return tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
+}
+
+/** True when a state of one means the same to the other. */
+function sameRule(one: Rule, other: Rule): boolean {
+  return one.algorithm === other.algorithm && JSON.stringify(one.options) === JSON.stringify(other.options)
 }
 
 /** {@link Rule.take} for a rule without it. */

@@ -54,7 +54,7 @@ export class MemoryStore implements Store {
   private readonly seed: number | undefined
   /** Made when a key must go for the first time. */
   private random: Random | undefined
-  private readonly ledgers = new Map<string, { tables: readonly Table[]; hooks: StoreHooks }>()
+  private readonly ledgers = new Map<string, { ledger: MemoryLedger; hooks: StoreHooks }>()
   private keys = 0
   private evicted = 0
   private evictedLimited = 0
@@ -82,7 +82,7 @@ export class MemoryStore implements Store {
       if (!this.ledgers.delete(name)) return
       this.keys -= ledger.tables.reduce((sum, table) => sum + table.size, 0)
     })
-    this.ledgers.set(name, { tables: ledger.tables, hooks })
+    this.ledgers.set(name, { ledger, hooks })
     return ledger
   }
 
@@ -122,10 +122,15 @@ export class MemoryStore implements Store {
     this.keys--
   }
 
+  /** @internal Forgets all keys of a table that is no longer asked. */
+  forget(table: Table): void {
+    this.keys -= table.size
+  }
+
   private readonly sweep = (): void => {
     const nowUs = this.givenUs ?? clockUs()
-    for (const { tables } of this.ledgers.values()) {
-      for (const table of tables) {
+    for (const { ledger } of this.ledgers.values()) {
+      for (const table of ledger.tables) {
         const before = table.size
         table.sweep(Math.min(maxSlice, Math.max(256, Math.ceil(table.size / sweepSlices))), nowUs)
         this.keys += table.size - before
@@ -159,8 +164,8 @@ export class MemoryStore implements Store {
    */
   private sample(nowUs: number, random: Random): Candidate | undefined {
     let nth = Math.floor(random() * this.keys)
-    for (const { tables, hooks } of this.ledgers.values()) {
-      for (const table of tables) {
+    for (const { ledger, hooks } of this.ledgers.values()) {
+      for (const table of ledger.tables) {
         if (nth >= table.size) {
           nth -= table.size
           continue
