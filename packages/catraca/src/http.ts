@@ -1,6 +1,7 @@
 export type { Answer, Dialect } from './http/answers.ts'
 export { createGuard, type Guard, type GuardOptions, type Identify } from './http/guard.ts'
 export type { GuardRequest } from './http/request.ts'
+export { canonicalAddress } from './policy/address.ts'
 export { Trust, type TrustOptions } from './http/trust.ts'
 export type { PolicyDocument } from './policy/document.ts'
 export type { Identity } from './policy/facts.ts'

@@ -1,69 +1,83 @@
-import { createLimiter, type Limiter, type Rule } from 'catraca'
+import type { GatewayDocument } from '@catraca/config'
+import { policyPart } from '@catraca/config'
+import { createGuard, type Guard, type Identity, type Verdict } from 'catraca/http'
+import type { Descriptor, Explanation, PolicyDocument } from 'catraca/policy'
+import { accessEntry } from './access-entry.ts'
+import { AdminServer } from './admin/admin-server.ts'
+import { ApiKeys } from './auth/api-keys.ts'
+import { Asked } from './edge/asked.ts'
 import { EdgeServer } from './edge/edge-server.ts'
-import { LimitFields } from './edge/limit-fields.ts'
+import { identifyByHeader } from './edge/header-identity.ts'
 import type { EdgeRequest, EdgeResponse } from './edge/messages.ts'
-import { Partition } from './edge/partition.ts'
-import { Refusal } from './edge/refusal.ts'
-import { ruleWords } from './edge/rule-words.ts'
-import { checkOptions, type GatewayOptions, type Settings } from './options.ts'
+import { answerProblem, answerWhole } from './edge/problem.ts'
+import { answerStatus, isStatus } from './edge/status.ts'
+import { documentOf, type GatewayOptions, headerOf } from './options.ts'
+import { Routes } from './routing/routes.ts'
+import { documentWords } from './summary.ts'
+import { timeoutsOf } from './timeouts.ts'
+import { originForm } from './upstream/origin.ts'
 import { probe } from './upstream/probe.ts'
-import { Proxy } from './upstream/proxy.ts'
+import { Upstreams } from './upstream/upstreams.ts'
 
 /** Where to listen. */
 export interface ListenOptions {
-  /** 0 to 65535; 0 takes a free one. Default 8080. */
+  /** 0 to 65535; 0 takes a free one. Default: that of the document, else 8080. */
   port?: number
-  /** Address or name of an interface of this machine. Default: all of them. */
+  /** Address or name of an interface of this machine. Default: that of the document, else all of them. */
   host?: string
 }
 
 /** What a gateway counted since it was created. */
 export interface GatewayStats {
-  /** Requests within the limit. */
+  /** Requests within the limits, and those that are not counted. */
   readonly admitted: number
-  /** Requests answered 429. */
+  /** Requests over a limit, answered 429 or 503. */
   readonly refused: number
-  /** Admitted requests that the upstream failed: answered 502 or 504, or broken off in the middle of the answer. */
+  /** Admitted requests that an upstream failed: answered 502 or 504, or broken off in the middle of the answer. */
   readonly failed: number
 }
 
+const defaultPort = 8_080
+
 /**
- * A turnstile in front of one HTTP service: counts every request against its caller's limit, answers 429 over it and
- * passes the others on, streaming both ways. Made by {@link createGateway}.
+ * A turnstile in front of HTTP services: asks the policies of its document about every request, answers those over a
+ * limit, and passes the others on, streaming both ways. Made by {@link createGateway}.
  */
 export class Gateway {
-  /** The limit in plain words, such as `600 requests per minute, 120 at once, for each address`. */
-  readonly summary: string
-  /** The upstream's origin. */
-  readonly upstream: string
-  private readonly settings: Settings
-  private readonly limiter: Limiter<Rule>
-  private readonly partition: Partition
-  private readonly fields: LimitFields
-  private readonly refusal: Refusal
+  private document: GatewayDocument
+  private readonly options: GatewayOptions
+  private readonly guard: Guard<EdgeRequest>
   private readonly server: EdgeServer
-  private readonly proxy: Proxy
+  private readonly admin: AdminServer
+  private readonly upstreams: Upstreams
+  private keys: ApiKeys | undefined
+  private routes: Routes
   private admitted = 0
   private refused = 0
 
   /** @internal Use {@link createGateway}. */
-  constructor(settings: Settings) {
-    const { origin, rule, limit, windowMs, burst, header, trust, timeouts, onWarning, random } = settings
-    const policy = header === '' ? 'address' : 'header'
-    const whom = header === '' ? 'address' : `value of ${header}`
-    const amount = ruleWords(limit, windowMs, burst)
-    this.settings = settings
-    this.upstream = origin
-    this.summary = `${amount}, for each ${whom}`
-    this.limiter = createLimiter(rule, { name: policy })
-    this.partition = new Partition(header, trust)
-    this.fields = new LimitFields(policy, limit, windowMs, burst)
-    this.refusal = new Refusal(policy, limit, windowMs, `Each ${whom} may send ${amount}.`, random)
+  constructor(document: GatewayDocument, options: GatewayOptions) {
+    const { onWarning = () => {}, random } = options
+    const header = headerOf(options)
+    const byHeader = header === '' ? undefined : identifyByHeader(header)
+    const timeouts = timeoutsOf(document.timeouts)
+    this.document = document
+    this.options = options
+    this.keys = keysOf(document)
+    this.routes = new Routes(document)
+    this.guard = createGuard<EdgeRequest>({
+      policies: policiesOf(document),
+      identify: (request): Identity | undefined => byHeader?.(request) ?? this.keys?.identify(request),
+      credential: (request) => this.keys?.keyIn(request),
+      ...(random !== undefined && { random }),
+      on: { diagnosis: ({ message }) => onWarning(message) },
+    })
     const answer = (request: EdgeRequest, response: EdgeResponse): void => this.answer(request, response)
     this.server = new EdgeServer(answer, onWarning, timeouts.clientIdleMs)
-    this.proxy = new Proxy({
-      origin,
-      trusted: trust > 0,
+    this.admin = new AdminServer(() => this.server.listening && !this.server.closing)
+    this.upstreams = new Upstreams(document, {
+      trusted: () => (this.document.trust?.proxies ?? 0) > 0 || this.document.trust?.from !== undefined,
+      withheld: () => this.keys?.header ?? '',
       timeouts,
       warn: onWarning,
       ended: () => {
@@ -72,57 +86,150 @@ export class Gateway {
     })
   }
 
+  /** What each policy allows, in plain words, one line each. */
+  get summary(): string[] {
+    return documentWords(policiesOf(this.document))
+  }
+
+  /** The origins of all upstreams. */
+  get origins(): string[] {
+    return this.upstreams.origins
+  }
+
   /** Counts since the start. */
   get stats(): GatewayStats {
-    return { admitted: this.admitted, refused: this.refused, failed: this.proxy.failures }
+    return { admitted: this.admitted, refused: this.refused, failed: this.upstreams.failures }
   }
 
   /**
    * Starts to listen and gives the port. Rejects with the system's error when that is not possible, such as one with the
-   * code `EADDRINUSE`. The upstream need not be there yet.
+   * code `EADDRINUSE`. The upstreams need not be there yet.
    */
-  listen({ port = 8080, host }: ListenOptions = {}): Promise<number> {
-    return this.server.listen(port, host)
+  async listen({ port, host }: ListenOptions = {}): Promise<number> {
+    const { listen, admin } = this.document
+    const taken = await this.server.listen(port ?? listen?.port ?? defaultPort, host ?? listen?.host)
+    if (admin !== undefined) await this.admin.listen(admin.port ?? 0, admin.host ?? '127.0.0.1')
+    return taken
   }
 
-  /** Tries the upstream once. Gives undefined when it takes connections, or else what is wrong in words. */
-  probeUpstream(): Promise<string | undefined> {
-    return probe(this.upstream, this.settings.timeouts)
+  /** The port of liveness and readiness; undefined when the document has no `admin`. */
+  get adminPort(): number | undefined {
+    return this.admin.port
+  }
+
+  /** Tries every upstream once. Gives what is wrong, one line each. */
+  async probeUpstreams(): Promise<string[]> {
+    const timeouts = timeoutsOf(this.document.timeouts)
+    const found = await Promise.all(
+      this.origins.map(async (origin) => {
+        const wrong = await probe(origin, timeouts)
+        return wrong === undefined ? [] : [`upstream ${origin} ${wrong}; requests are answered 502 or 504 until it works`]
+      }),
+    )
+    return found.flat()
+  }
+
+  /** Which policies speak about a request and what each would say. Counts nothing. */
+  explain(descriptor: Descriptor): Explanation[] {
+    return this.guard.explain(descriptor)
   }
 
   /**
-   * Stops: takes no new connections, closes idle ones, lets running requests end. Those still running after `graceMs`
-   * milliseconds (default 10000) are cut. Resolves when all connections are closed.
+   * Goes by another document from the next request on; no request is dropped and what was used stays used. Throws a
+   * `CatracaError`, and changes nothing, for a wrong one. Where to listen, and the timeouts, stay as they were.
+   */
+  reload(document: GatewayDocument): void {
+    const checked = documentOf({ document })
+    const routes = new Routes(checked)
+    this.guard.replace(policiesOf(checked))
+    this.document = checked
+    this.keys = keysOf(checked)
+    this.routes = routes
+    this.upstreams.replace(checked)
+  }
+
+  /**
+   * Stops: is no longer ready, takes no new connections, closes idle ones, lets running requests end. Those still running
+   * after `graceMs` milliseconds (default 10000) are cut. Resolves when all connections are closed.
    */
   async close(graceMs = 10_000): Promise<void> {
-    this.proxy.closing = true
+    this.upstreams.closing = true
     await this.server.close(graceMs)
-    await this.proxy.close()
-    this.limiter.close()
+    await this.admin.close()
+    await this.upstreams.close()
+    this.guard.close()
   }
 
   private answer(request: EdgeRequest, response: EdgeResponse): void {
     if (this.server.closing) response.shouldKeepAlive = false
-    const decision = this.limiter.take(this.partition.keyOf(request))
-    response.limitFields = this.fields.of(decision)
-    if (decision.allowed) {
-      this.admitted++
-      this.proxy.forward(request, response)
-    } else {
-      this.refused++
-      this.refusal.answer(request, response, decision)
+    const asked = new Asked(request, response)
+    if (isStatus(asked)) {
+      void answerStatus(this.guard, asked, response)
+      return
     }
+    const startMs = this.options.onAccess === undefined ? 0 : performance.now()
+    const verdict = this.guard.ask(asked)
+    if (!(verdict instanceof Promise)) {
+      this.goOn(asked, response, verdict, startMs)
+      return
+    }
+    verdict.then(
+      (known) => this.goOn(asked, response, known, startMs),
+      () => {
+        if (!response.destroyed) answerProblem(request, response, 400, 'The body of the request did not arrive whole.')
+      },
+    )
+  }
+
+  private goOn(asked: Asked, response: EdgeResponse, verdict: Verdict, startMs: number): void {
+    const { raw: request } = asked
+    // Whoever left meanwhile is neither served nor charged.
+    if (response.destroyed) {
+      this.guard.refund(verdict)
+      return
+    }
+    const unknownKey = verdict.allowed && verdict.identity === undefined && this.keys?.keyIn(request) !== undefined
+    const { onAccess } = this.options
+    if (onAccess !== undefined) {
+      response.once('close', () => onAccess(accessEntry(asked, response, verdict, unknownKey, startMs)))
+    }
+    if (!verdict.allowed) {
+      this.refused++
+      answerWhole(request, response, this.guard.refusalOf(verdict))
+      return
+    }
+    if (verdict.holds) response.once('close', () => this.guard.release(verdict))
+    response.limitFields = this.guard.fieldsOf(verdict)
+    if (unknownKey) {
+      const { header } = this.keys as ApiKeys
+      answerProblem(request, response, 401, `The key in ${header} is not known.`, undefined, ['WWW-Authenticate', 'ApiKey'])
+      return
+    }
+    this.admitted++
+    const upstream = this.routes.find(asked.method, asked.target, request.headers.host)
+    if (upstream !== undefined) this.upstreams.forward(upstream, request, response)
+    else if (originForm(asked.target) === undefined) {
+      answerProblem(request, response, 400, 'The request target is neither a path nor an http address.')
+    } else answerProblem(request, response, 404, 'No service answers this path.')
   }
 }
 
+function policiesOf(document: GatewayDocument): PolicyDocument {
+  return policyPart({ ...document }) as unknown as PolicyDocument
+}
+
+function keysOf({ auth }: GatewayDocument): ApiKeys | undefined {
+  return auth?.apiKeys === undefined ? undefined : new ApiKeys(auth.apiKeys)
+}
+
 /**
- * A gateway in front of `options.upstream`; it does nothing until {@link Gateway.listen} is called.
- * Throws a `CatracaError` for an option that is not allowed.
+ * A gateway; it does nothing until {@link Gateway.listen} is called. Throws a `CatracaError` for an option or a document
+ * that is not allowed.
  *
  * @example
  * const gateway = createGateway({ upstream: 'http://127.0.0.1:3000', limit: 600, window: '1m', burst: 120 })
  * const port = await gateway.listen({ port: 8080 })
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  return new Gateway(checkOptions(options))
+  return new Gateway(documentOf(options), options)
 }

@@ -1,13 +1,15 @@
-import { CatracaError, type Duration, type Rule, tokenBucket } from 'catraca'
-import { maxHops } from './edge/forwarded.ts'
-import { type Per, perHeader } from './edge/partition.ts'
-import { defaultTimeouts, type Timeouts } from './timeouts.ts'
+import { type GatewayDocument, gatewayProblems } from '@catraca/config'
+import { CatracaError, type Duration } from 'catraca'
+import { problemError } from 'catraca/policy'
+import { type Per, perHeader } from './edge/header-identity.ts'
 import { parseOrigin } from './upstream/origin.ts'
 
-/** Options of `createGateway`. */
+/** Options of `createGateway`: a whole document, or an upstream and one limit. */
 export interface GatewayOptions {
+  /** A gateway document, as `readGatewayFile` of `@catraca/config` gives it. With it, of the others only the functions. */
+  document?: GatewayDocument
   /** Where requests go: an http or https origin such as `http://127.0.0.1:3000`. */
-  upstream: string | URL
+  upstream?: string | URL
   /** Requests that come back per window, 1 to 10^12. Default 600. */
   limit?: number
   /** Time in which `limit` requests come back, evenly. Default `1m`. */
@@ -21,67 +23,91 @@ export interface GatewayOptions {
   per?: Per
   /** Trusted proxies in front that append to `X-Forwarded-For`, 0 to 32. Default 0: the header is not believed. */
   trust?: number
-  /** How long to wait; those not given have their defaults. */
-  timeouts?: Partial<Timeouts>
+  /** How long to wait, in milliseconds; those not given have their defaults. */
+  timeouts?: { connectMs?: number; responseMs?: number; bodyIdleMs?: number; clientIdleMs?: number }
   /** Called with one line of text for each request that the upstream failed, among others. Default: nothing is said. */
   onWarning?: (line: string) => void
+  /** Called when an answer is over. */
+  onAccess?: (entry: AccessEntry) => void
   /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
   random?: () => number
 }
 
-/** Options with defaults filled in and values checked. */
-export interface Settings {
-  readonly origin: string
-  readonly rule: Rule
-  readonly limit: number
-  readonly windowMs: number
-  readonly burst: number
-  /** Lower-case header name, or '' to count by address. */
-  readonly header: string
-  readonly trust: number
-  readonly timeouts: Timeouts
-  readonly onWarning: (line: string) => void
-  readonly random: () => number
+/** One request, as the access log tells it. */
+export interface AccessEntry {
+  /** When it came, ISO 8601. */
+  readonly time: string
+  readonly address: string
+  readonly method: string
+  readonly url: string
+  /** 0 when the caller left before an answer. */
+  readonly status: number
+  /** From its arrival to the end of its answer. */
+  readonly durationMs: number
+  readonly client?: string
+  readonly plan?: string
+  /** Names the caller's key; not the key. */
+  readonly keyId?: string
+  /** `exempt` requests are not counted, `unknown-key` ones not verified. */
+  readonly decision: 'admitted' | 'refused' | 'exempt' | 'unknown-key'
+  /** The policy that binds: refused, the one with the longest wait; admitted, the one with the least left. */
+  readonly policy?: string
+  readonly remaining?: number
+  readonly retryAfterMs?: number
+  /** Observed policies that would have refused. */
+  readonly wouldRefuse?: readonly string[]
 }
 
 const defaultBurst = 120
 
 /** Requests per window, and the capacity where none is given. */
 export const defaults = { limit: 600, window: '1m', burst: (limit: number) => Math.min(limit, defaultBurst) } as const
+/** All callers together, and tries of a password. */
+const serviceLimit = { algorithm: 'token-bucket', limit: 1_000, window: '1s' } as const
+const loginLimit = { algorithm: 'sliding-counter', limit: 5, window: '15m' } as const
 
-/** Checks options. Throws a `CatracaError` that names the option, its value and what is allowed. */
-export function checkOptions(options: GatewayOptions): Settings {
-  const { upstream, limit = defaults.limit, window = defaults.window, per = 'address', trust = 0 } = options
-  const rule = tokenBucket({ limit, window, burst: options.burst ?? defaults.burst(limit) })
-  const origin = parseOrigin(String(upstream))
-  if (origin === undefined) throw invalid('upstream', upstream, 'an http or https origin such as http://127.0.0.1:3000')
-  const header = perHeader(per)
-  if (header === undefined) throw invalid('per', per, '"address" or "header:" and the name of a header')
-  if (!Number.isInteger(trust) || trust < 0 || trust > maxHops) {
-    throw invalid('trust', trust, `a whole number of proxies from 0 to ${maxHops}`)
-  }
-  return {
-    origin,
-    rule,
-    limit,
-    windowMs: Number(rule.options['windowMs']),
-    burst: rule.limit,
-    header,
-    trust,
-    timeouts: checkTimeouts(options.timeouts ?? {}),
-    onWarning: options.onWarning ?? (() => {}),
-    random: options.random ?? Math.random,
-  }
+/** The document a gateway works by, its options checked. Throws a `CatracaError` that names the place and what is allowed. */
+export function documentOf(options: GatewayOptions): GatewayDocument {
+  const document = options.document ?? simpleDocument(options)
+  const [first, ...more] = gatewayProblems(document)
+  if (first !== undefined) throw problemError(first, more.length)
+  return document
 }
 
-function checkTimeouts(given: Partial<Timeouts>): Timeouts {
-  for (const [name, ms] of Object.entries(given)) {
-    if (!(name in defaultTimeouts)) throw invalid('timeouts', name, Object.keys(defaultTimeouts).join(', '))
-    if (!Number.isInteger(ms) || ms < 1 || ms >= 2 ** 31) {
-      throw invalid(`timeouts.${name}`, ms, 'a whole number of milliseconds from 1 to 2147483647')
-    }
+/** The header whose value names the caller, in lower case; '' for none. */
+export function headerOf({ per = 'address' }: GatewayOptions): string {
+  const header = perHeader(per)
+  if (header === undefined) throw invalid('per', per, '"address" or "header:" and the name of a header')
+  return header
+}
+
+/** One limit for each caller, one for all together, one for logins, and health checks free. */
+function simpleDocument(options: GatewayOptions): GatewayDocument {
+  const { upstream, limit = defaults.limit, window = defaults.window, trust = 0, timeouts = {} } = options
+  const origin = parseOrigin(String(upstream))
+  if (origin === undefined) throw invalid('upstream', upstream, 'an http or https origin such as http://127.0.0.1:3000')
+  const rule = { algorithm: 'token-bucket', limit, window, burst: options.burst ?? defaults.burst(limit) }
+  const byHeader = headerOf(options) !== ''
+  const { connectMs, responseMs, bodyIdleMs, clientIdleMs } = timeouts
+  return {
+    version: 1,
+    trust: { proxies: trust },
+    defaults: { onStoreFailure: 'local' },
+    exempt: { routes: ['GET /health/**', 'GET /healthz', 'GET /livez', 'GET /readyz'] },
+    policies: {
+      ...(byHeader && { header: { match: { identity: 'client' }, per: 'client', rule } }),
+      address: { ...(byHeader && { match: { identity: 'anonymous' } }), per: 'address', rule },
+      login: { match: { routes: ['POST **/login'] }, per: 'address', rule: loginLimit, onStoreFailure: 'closed' },
+      service: { per: 'service', rule: serviceLimit },
+    },
+    upstreams: { app: origin },
+    timeouts: {
+      ...(connectMs !== undefined && { connect: connectMs }),
+      ...(responseMs !== undefined && { response: responseMs }),
+      ...(bodyIdleMs !== undefined && { bodyIdle: bodyIdleMs }),
+      ...(clientIdleMs !== undefined && { clientIdle: clientIdleMs }),
+    },
   }
-  return { ...defaultTimeouts, ...given }
 }
 
 function invalid(path: string, value: unknown, allowed: string): CatracaError {

@@ -41,3 +41,8 @@ export function durationText(us: number): string {
   }
   return `${us / 1_000}ms`
 }
+
+/** Milliseconds of a {@link Duration}. Throws `CATRACA_DURATION_INVALID`. */
+export function durationMs(value: Duration): number {
+  return durationUs(value, 'duration') / 1_000
+}

@@ -83,7 +83,7 @@ describe('several readings, first the one that separates and resolves all', () =
     ['/login#x?y', ['/login', '/login%23x']],
     ['/a#b/../c', ['/a', '/a%23b/%2e%2e/c']],
     ['http://host?x/login', ['/', '/login']],
-    ['http://host\\x/login', ['/x/login', '/login']],
+    ['http://host\\x/login', ['/x/login', '/%5cx/login', '/login']],
     ['//host/login', ['/host/login', '//host/login', '/login']],
     ['/\\host/login', ['/host/login', '/%5chost/login', '/login']],
   ])('%j is %j', (target, paths) => {

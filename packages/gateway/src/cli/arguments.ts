@@ -1,7 +1,6 @@
 import { type Duration, isCatracaError, tokenBucket } from 'catraca'
 import { InvalidArgumentError } from 'commander'
-import { maxHops } from '../edge/forwarded.ts'
-import { type Per, perHeader } from '../edge/partition.ts'
+import { type Per, perHeader } from '../edge/header-identity.ts'
 import { parseOrigin } from '../upstream/origin.ts'
 
 /** A limit as it is written in `--limit 600/1m`. */
@@ -10,6 +9,7 @@ export interface Limit {
   readonly window: Duration
 }
 
+const maxHops = 32
 const maxUnits = 1_000_000_000_000
 
 /** Reads `--limit`. Like all readers here it throws commander's error, which names the flag, the value and what is allowed. */

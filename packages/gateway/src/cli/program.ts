@@ -1,14 +1,21 @@
 import { readFileSync } from 'node:fs'
 import { isCatracaError } from 'catraca'
 import { Command, CommanderError } from 'commander'
+import { addCheck } from './check.ts'
+import { addExplain } from './explain.ts'
+import { addInit } from './init.ts'
 import { addUp } from './up.ts'
 
 /** Exit codes: 1 when the work failed, 2 when the command line is wrong. */
 const exit = { ok: 0, failure: 1, usage: 2 } as const
 
 const examples = `
-Example:
-  catraca up --upstream http://127.0.0.1:3000 --limit 600/1m --burst 120
+Examples:
+  catraca up --upstream http://127.0.0.1:3000
+  catraca init --preset edge
+  catraca check catraca.yaml
+  catraca explain --method POST --path /login
+  catraca up -c catraca.yaml
 
 More: catraca up --help`
 
@@ -22,9 +29,12 @@ export async function run(argv: readonly string[]): Promise<number> {
     .addHelpText('after', examples)
     .exitOverride()
   addUp(program)
+  addInit(program)
+  addCheck(program)
+  addExplain(program)
   try {
     await program.parseAsync(argv)
-    return exit.ok
+    return Number(process.exitCode ?? exit.ok)
   } catch (error) {
     // Commander has printed its message already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exit.ok : exit.usage

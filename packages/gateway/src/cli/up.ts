@@ -1,26 +1,34 @@
+import { readGatewayFile } from '@catraca/config'
 import { type Command, Option } from 'commander'
-import type { Per } from '../edge/partition.ts'
+import type { Per } from '../edge/header-identity.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
-import { defaults } from '../options.ts'
+import { defaults, type GatewayOptions } from '../options.ts'
+import { accessLog } from './access-log.ts'
 import { type Limit, readBurst, readLimit, readPer, readPort, readTrust, readUpstream } from './arguments.ts'
+import { loadGatewayFile, watchFile } from './file.ts'
 import { LiveLine } from './live-line.ts'
 import { stopRequested } from './stop.ts'
 import { Warnings } from './warnings.ts'
 
 interface UpFlags {
+  readonly config?: string
   readonly upstream?: string
   readonly limit: Limit
   readonly burst?: number
   readonly per: Per
   readonly trust: number
-  readonly port: number
+  readonly port?: number
   readonly host?: string
+  readonly log?: 'live' | 'text' | 'json' | 'off'
 }
 
 const examples = `
 Examples:
-  600 requests per minute for each address, 120 of them at once:
+  600 requests per minute for each address, 120 of them at once; 1000 per second for all together; 5 logins per 15 minutes:
     catraca up --upstream http://127.0.0.1:3000
+
+  Policies, routes, plans and keys from a file, which is read again when it changes:
+    catraca up -c catraca.yaml
 
   5 per second for each API key, on port 9000:
     catraca up --upstream http://127.0.0.1:3000 --limit 5/1s --per header:x-api-key --port 9000
@@ -30,14 +38,18 @@ Examples:
 
 Requests over the limit are answered 429 with Retry-After. Ctrl-C lets running requests end; a second one does not.`
 
+/** Flags that say in words what a file says; with a file they would be ignored. */
+const onlyWithoutFile = ['upstream', 'limit', 'burst', 'per', 'trust'] as const
+
 /** Adds `catraca up`. */
 export function addUp(program: Command): void {
   const { limit, window } = defaults
   const byDefault: Limit = { limit, window }
   program
     .command('up')
-    .description('Start a gateway in front of an HTTP service')
-    .option('--upstream <origin>', 'where requests go, such as http://127.0.0.1:3000 (required)', readUpstream)
+    .description('Start a gateway in front of HTTP services')
+    .option('-c, --config <file>', 'policies, routes, upstreams and keys, as YAML or JSON')
+    .option('--upstream <origin>', 'where requests go, such as http://127.0.0.1:3000', readUpstream)
     .addOption(
       new Option('--limit <requests/time>', 'requests per time')
         .argParser(readLimit)
@@ -46,58 +58,106 @@ export function addUp(program: Command): void {
     .option('--burst <requests>', 'requests that can pass at once (default: 120, at most the limit)', readBurst)
     .option('--per <what>', 'whom to count: address, or header:<name> by its value', readPer, 'address')
     .option('--trust <proxies>', 'proxies in front whose X-Forwarded-For entries are believed', readTrust, 0)
-    .option('--port <port>', 'port to listen on; 0 takes a free one', readPort, 8080)
-    .option('--host <address>', 'address to listen on (default: all)')
+    .option('--port <port>', 'port to listen on; 0 takes a free one (default: that of the file, else 8080)', readPort)
+    .option('--host <address>', 'address to listen on (default: that of the file, else all)')
+    .addOption(
+      new Option('--log <form>', 'what is printed while it runs (default: a live line; with a file, text)').choices([
+        'live',
+        'text',
+        'json',
+        'off',
+      ]),
+    )
     .addHelpText('after', examples)
     .action(up)
 }
 
 async function up(flags: UpFlags, command: Command): Promise<void> {
-  const { upstream, limit, burst, per, trust } = flags
+  const { config, upstream, limit, burst, per, trust } = flags
   // Not left to commander, which would report it before an unknown flag, and so hide `--upsteam`.
-  if (upstream === undefined)
-    command.error("error: required option '--upstream <origin>' not specified; see catraca up --help")
+  if (upstream === undefined && config === undefined)
+    command.error("error: required option '--upstream <origin>' not specified, nor a file with -c; see catraca up --help")
+  const clash = onlyWithoutFile.find((name) => config !== undefined && command.getOptionValueSource(name) === 'cli')
+  if (clash !== undefined) command.error(`error: option '--${clash}' cannot be used with -c; say it in ${config}`)
   const warnings = new Warnings((line) => live.note(line))
   const onWarning = (line: string): void => warnings.say(line)
-  const gateway = createGateway({ upstream, ...limit, ...(burst !== undefined && { burst }), per, trust, onWarning })
+  const document = config === undefined ? undefined : await loadGatewayFile(config)
+  const log = flags.log ?? document?.log ?? (document === undefined ? 'live' : 'text')
+  const access = log === 'text' || log === 'json' ? accessLog(log) : undefined
+  const options: GatewayOptions = {
+    ...(document === undefined
+      ? { upstream: upstream as string, ...limit, ...(burst !== undefined && { burst }), per, trust }
+      : { document }),
+    ...(access !== undefined && { onAccess: access.write }),
+    onWarning,
+  }
+  const gateway = createGateway(options)
   const live = new LiveLine(() => gateway.stats)
   const stop = stopRequested()
-  const url = await listen(gateway, flags)
-  process.stdout.write(`catraca listens on ${url}\n  upstream  ${upstream}\n  limit     ${gateway.summary}\n`)
+  const host = flags.host ?? document?.listen?.host
+  const url = await listen(gateway, flags.port, host)
+  process.stdout.write(introduction(gateway, url))
   // Tells a parent process that started this one with a channel.
   if (process.connected) process.send?.({ ready: url })
-  live.start()
-  void gateway.probeUpstream().then((wrong) => {
-    if (wrong !== undefined) onWarning(`upstream ${upstream} ${wrong}; requests are answered 502 or 504 until it works`)
-  })
+  if (log === 'live') live.start()
+  void gateway.probeUpstreams().then((wrong) => wrong.forEach(onWarning))
+  const unwatch = config === undefined ? () => {} : watchFile(config, () => reload(gateway, config, (line) => live.note(line)))
   await stop
+  unwatch()
   await gateway.close()
   live.stop()
+  await access?.end()
   const { admitted, refused } = gateway.stats
   process.stdout.write(`stopped; ${admitted} admitted, ${refused} refused\n`)
   if (process.connected) process.disconnect()
 }
 
-/** Gives the address to call. */
-async function listen(gateway: Gateway, { port, host }: UpFlags): Promise<string> {
+function introduction(gateway: Gateway, url: string): string {
+  const { origins, summary, adminPort } = gateway
+  const lines = [
+    `catraca listens on ${url}`,
+    ...origins.map((origin) => `  upstream  ${origin}`),
+    ...(adminPort === undefined ? [] : [`  admin     http://localhost:${adminPort}`]),
+    ...summary.map((line) => `  limit     ${line}`),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Goes by the file as it is now; one that is wrong is reported, and the last good one stays. */
+async function reload(gateway: Gateway, file: string, say: (line: string) => void): Promise<void> {
   try {
-    const actual = await gateway.listen({ port, ...(host !== undefined && { host }) })
-    return `http://${host === undefined ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${actual}`
+    const read = await readGatewayFile(file)
+    if (read.document === undefined) {
+      await loadGatewayFile(file)
+      return
+    }
+    gateway.reload(read.document)
+    say(`${file} was read again`)
   } catch (error) {
-    throw new Error(listenFailure(error as NodeJS.ErrnoException, port, host), { cause: error })
+    say(`${file} was not taken, the last good one stays: ${(error as Error).message}`)
   }
 }
 
-function listenFailure(error: NodeJS.ErrnoException, port: number, host: string | undefined): string {
+/** Gives the address to call. */
+async function listen(gateway: Gateway, port: number | undefined, host: string | undefined): Promise<string> {
+  try {
+    const actual = await gateway.listen({ ...(port !== undefined && { port }), ...(host !== undefined && { host }) })
+    return `http://${host === undefined ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${actual}`
+  } catch (error) {
+    throw new Error(listenFailure(error as NodeJS.ErrnoException & { port?: number }, host), { cause: error })
+  }
+}
+
+function listenFailure(error: NodeJS.ErrnoException & { port?: number }, host: string | undefined): string {
   switch (error.code) {
     case 'EADDRINUSE':
-      return `port ${port} is already in use; choose another with --port`
+      return `port ${error.port} is already in use; choose another with --port`
     case 'EACCES':
-      return `port ${port} may not be used by this user; choose one above 1023 with --port`
+      return `port ${error.port} may not be used by this user; choose one above 1023 with --port`
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return `${host} is not an address of this machine; choose another with --host`
     default:
-      return `cannot listen on port ${port} (${error.code ?? error.message})`
+      return `cannot listen (${error.code ?? error.message})`
   }
 }

@@ -44,6 +44,11 @@ export class EdgeServer {
     return this.stopped !== undefined
   }
 
+  /** True once it listens. */
+  get listening(): boolean {
+    return this.server.listening
+  }
+
   /** Listens; gives the port. Rejects with the system's error, such as code `EADDRINUSE`. */
   listen(port: number, host: string | undefined): Promise<number> {
     return new Promise((resolve, reject) => {

@@ -2,6 +2,8 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 
 /** A request as the edge receives it. */
 export class EdgeRequest extends IncomingMessage {
+  /** The whole body, where it was read to know whom to count. */
+  taken: Buffer | undefined
   /**
    * The upstream client destroys the body it was given when it ends early. The connection belongs to the caller, who is
    * still to be answered: while it lives, the rest of the body is dropped instead.
@@ -25,6 +27,8 @@ export interface Listener {
 export class EdgeResponse extends ServerResponse<EdgeRequest> {
   /** `RateLimit-Policy` and `RateLimit` with their values, in the flat form of `writeHead`. */
   limitFields: readonly string[] = []
+  /** True once `100 Continue` was sent. */
+  continued = false
   private listener: Listener | undefined
 
   /** Reports the end of the response to `listener`; {@link EdgeResponse.awaitDrain} asks for the other event. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
+import { spareUnreadBody } from 'catraca/node'
+import type { Answer } from 'catraca/http'
 import type { EdgeRequest, EdgeResponse } from './messages.ts'
-import { spareUnreadBody } from './unread-body.ts'
 
 /** What a problem answer says beyond its status and detail. */
 export interface ProblemMembers {
@@ -36,5 +37,14 @@ export function answerProblem(
     String(body.length),
   ])
   response.end(body)
+  request.resume()
+}
+
+/** Sends a whole answer that the guard made. */
+export function answerWhole(request: EdgeRequest, response: EdgeResponse, { status, fields, body }: Answer): void {
+  const bytes = Buffer.from(body)
+  spareUnreadBody(request, response)
+  response.writeHead(status, [...fields, 'Content-Length', String(bytes.length)])
+  response.end(bytes)
   request.resume()
 }

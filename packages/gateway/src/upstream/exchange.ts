@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { spareUnreadBody } from 'catraca/node'
 import type { Dispatcher } from 'undici'
 import type { EdgeRequest, EdgeResponse, Listener } from '../edge/messages.ts'
-import { spareUnreadBody } from '../edge/unread-body.ts'
 import { type RawHeaders, reasonPhrase, responseHeaders } from './response-headers.ts'
 
 /** What an exchange tells the proxy that began it. */

@@ -1,7 +1,7 @@
+import { hasBody } from 'catraca/node'
 import { Pool } from 'undici'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
 import { answerProblem } from '../edge/problem.ts'
-import { hasBody } from '../edge/unread-body.ts'
 import type { Timeouts } from '../timeouts.ts'
 import { Exchange, type ExchangeOwner } from './exchange.ts'
 import { failureOf } from './failure.ts'
@@ -13,8 +13,10 @@ export interface ProxyOptions {
   /** `scheme://host:port` of the upstream. */
   readonly origin: string
   /** True when proxies in front are believed about earlier hops. */
-  readonly trusted: boolean
+  readonly trusted: () => boolean
   readonly timeouts: Timeouts
+  /** A header field, in lower case, that is not passed on; '' for none. */
+  readonly withheld: () => string
   /** Called with one line for each request that the upstream failed. */
   readonly warn: (line: string) => void
   /** Called when a response is over. */
@@ -52,9 +54,11 @@ export class Proxy implements ExchangeOwner {
       answerProblem(request, response, 501, refused)
       return
     }
-    if (request.headers.expect !== undefined && request.httpVersionMinor > 0) response.writeContinue()
-    const body = hasBody(request) ? request : null
-    const headers = requestHeaders(request, this.options.trusted)
+    if (request.headers.expect !== undefined && request.httpVersionMinor > 0 && !response.continued) {
+      response.writeContinue()
+    }
+    const body = request.taken ?? (hasBody(request) ? request : null)
+    const headers = requestHeaders(request, this.options.trusted(), this.options.withheld())
     const exchange = new Exchange(this, request, response)
     this.pool.dispatch({ path, method: request.method ?? 'GET', headers, body }, exchange)
   }
@@ -72,6 +76,16 @@ export class Proxy implements ExchangeOwner {
 
   ended(): void {
     this.options.ended()
+  }
+
+  /** `scheme://host:port` of the upstream. */
+  get origin(): string {
+    return this.options.origin
+  }
+
+  /** Ends connections as their answers end. */
+  drain(): Promise<void> {
+    return this.pool.close()
   }
 
   /** Ends all connections to the upstream. */

@@ -1,4 +1,4 @@
-import { peerAddress } from '../edge/address.ts'
+import { peerAddress } from '../edge/peer-address.ts'
 import type { EdgeRequest } from '../edge/messages.ts'
 import { endsHere, namedByConnection } from './hop-by-hop.ts'
 
@@ -9,16 +9,17 @@ const ours: ReadonlySet<string> = new Set(['host', 'expect', 'forwarded', 'x-for
  * The header fields for the upstream, names and values in turn, in the order and spelling in which they came.
  *
  * Host is left to the client that sends them: the upstream's own. What the caller claims about earlier hops
- * (`X-Forwarded-*`, `X-Real-IP`) is passed on only when proxies in front are trusted.
+ * (`X-Forwarded-*`, `X-Real-IP`) is passed on only when proxies in front are trusted. `withheld` is the field that
+ * carries the caller's key for this gateway, or ''.
  */
-export function requestHeaders(request: EdgeRequest, trusted: boolean): string[] {
+export function requestHeaders(request: EdgeRequest, trusted: boolean, withheld: string): string[] {
   const { rawHeaders, headers } = request
   const named = namedByConnection(headers.connection)
   const fields: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string
     const lower = name.toLowerCase()
-    if (ours.has(lower) || endsHere(lower, named) || (!trusted && claimsHops(lower))) continue
+    if (ours.has(lower) || lower === withheld || endsHere(lower, named) || (!trusted && claimsHops(lower))) continue
     fields.push(name, rawHeaders[at + 1] as string)
   }
   const chain = trusted ? headers['x-forwarded-for'] : undefined
