@@ -5,7 +5,12 @@ import { pathToFileURL } from 'node:url'
 import { root, run, say, setup, tool, writeStamp } from './setup.mjs'
 
 const stampFile = join(root, '.cache/build')
-const outputs = ['packages/catraca/dist/index.js', 'packages/gateway/dist/cli/main.js']
+const outputs = [
+  'packages/catraca/dist/index.js',
+  'packages/catraca/dist/http.js',
+  'packages/config/dist/index.js',
+  'packages/gateway/dist/cli/main.js',
+]
 
 /** Types by tsc, the library by vite. Does nothing when no source changed since the last build. */
 export function build() {
@@ -13,7 +18,7 @@ export function build() {
   const built = outputs.every((file) => existsSync(join(root, file)))
   if (built && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === state) return
   say('building')
-  run(tool('tsc'), ['-b', 'packages/catraca', 'packages/gateway'])
+  run(tool('tsc'), ['-b', 'packages/catraca', 'packages/config', 'packages/gateway'])
   run(tool('vite'), ['build', '--logLevel', 'warn'], { cwd: join(root, 'packages/catraca') })
   writeStamp(stampFile, state)
 }

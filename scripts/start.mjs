@@ -1,4 +1,4 @@
-// `npm start`: a small catalog service and the turnstile before it, each in a process of its own.
+// `npm start`: the ticket shop, five services and the turnstile before them, each in a process of its own.
 // With --no-build nothing is installed or built first. PORT chooses the port; 0 takes a free one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,8 +11,7 @@ import { fail, root, say, setup } from './setup.mjs'
 const usualPort = 8080
 // Longer than the gateway gives running requests.
 const killAfterMs = 12_000
-// So small that trying it out does not take long.
-const limit = ['--limit', '30/1m', '--burst', '10']
+const services = ['catalog', 'inventory', 'order', 'assistant', 'reports']
 
 if (!process.argv.includes('--no-build')) {
   setup()
@@ -29,11 +28,16 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => v
 process.stdout.on('error', () => void stop())
 watchParent()
 
-const catalog = await startChild('examples/catalog/server.mjs', [], { PORT: '0' }, 'ignore')
+const started = await Promise.all(
+  services.map(async (name) => {
+    const url = await startChild(`examples/ticket-shop/services/${name}.mjs`, [], { PORT: '0' }, 'inherit')
+    return [`${name.toUpperCase()}_URL`, url]
+  }),
+)
 const gateway = await startChild(
   'packages/gateway/bin/catraca.js',
-  ['up', '--upstream', catalog, ...limit, '--host', '127.0.0.1', '--port', String(port)],
-  {},
+  ['up', '-c', 'examples/ticket-shop/catraca.yaml', '--log', 'live', '--host', '127.0.0.1', '--port', String(port)],
+  Object.fromEntries(started),
   'inherit',
 )
 if (!stopping) process.stdout.write(introduction(gateway))
@@ -46,13 +50,13 @@ Try in another terminal:
   a normal call
     curl -is ${url}/events/7
 
-  a loop of 20 calls that ends in 429
-    curl -s -o /dev/null -w '%{http_code}\\n' '${url}/events?call=[1-20]'
+  a client of the free plan, whose burst is ten calls
+    curl -s -o /dev/null -w '%{http_code}\\n' -H 'x-api-key: bairro-1' '${url}/events?call=[1-12]'
 
-  the headers that say so
-    curl -sI ${url}/events | grep -iE '^(ratelimit|retry-after)'
+  what is left of its limits
+    curl -s -H 'x-api-key: bairro-2' ${url}/rate-limit
 
-Ctrl-C ends everything.
+More: docs/tour.md. Ctrl-C ends everything.
 
 `
 }

@@ -1,4 +1,4 @@
-import { isObject, parseRoute, type Place, policyProblems, type Problem, placeText, problemsOf, unknownName } from 'catraca/policy'
+import { isObject, parseRoute, type Place, policyProblems, type Problem, problemsOf, unknownName } from 'catraca/policy'
 import type { GatewayDocument } from './gateway-document.ts'
 import { gatewayKeys, gatewayShape } from './gateway-shape.ts'
 
@@ -17,23 +17,23 @@ export function policyPart(document: Readonly<Record<string, unknown>>): Record<
 function meaningProblems({ upstreams, routes, auth, plans }: GatewayDocument): Problem[] {
   const names = Object.keys(upstreams)
   const found: Problem[] = []
+  for (const [name, entry] of Object.entries(upstreams)) {
+    const place = ['upstreams', name]
+    if (typeof entry === 'string') found.push(...originProblems(entry, place))
+    else entry.urls.forEach((url, index) => found.push(...originProblems(url, [...place, 'urls', index])))
+  }
   if (routes === undefined && names.length > 1) {
     found.push(wrong(['routes'], undefined, 'is missing; with several upstreams say which answers what'))
   }
   routes?.forEach(({ path, upstream }, index) => {
     const place = ['routes', index, 'path']
-    try {
-      parseRoute(path, placeText(place))
-      if (/\s/.test(path)) found.push(wrong(place, path, 'holds a space; allowed: a path without method'))
-    } catch (error) {
-      found.push(wrong(place, path, wordsOf(error, placeText(place))))
-    }
+    if (!isPath(path)) found.push(wrong(place, path, `is ${JSON.stringify(path)}; allowed: ${pathWords}`))
     if (!names.includes(upstream)) found.push(unknownName(upstream, names, ['routes', index, 'upstream'], 'upstream'))
   })
   const hashes = new Set<string>()
   auth?.apiKeys?.keys.forEach(({ sha256, plan }, index) => {
     const place = ['auth', 'apiKeys', 'keys', index]
-    if (hashes.has(sha256)) found.push(wrong([...place, 'sha256'], sha256, 'stands here a second time'))
+    if (hashes.has(sha256)) found.push(wrong([...place, 'sha256'], sha256, 'stands here a second time; allowed: each hash once'))
     hashes.add(sha256)
     if (plan !== undefined && plans?.names.includes(plan) !== true) {
       found.push(unknownName(plan, plans?.names ?? [], [...place, 'plan'], 'plan', 'CATRACA_PLAN_UNKNOWN'))
@@ -46,7 +46,22 @@ function wrong(place: Place, value: unknown, words: string): Problem {
   return { code: 'CATRACA_OPTION_INVALID', place, value, words }
 }
 
-function wordsOf(error: unknown, path: string): string {
-  const message = (error as Error).message.replace(/ \[CATRACA_\w+\]$/, '')
-  return message.startsWith(`${path} `) ? message.slice(path.length + 1) : message
+const pathWords =
+  'a path such as "/auth/**", without a method; in it :name or * for one segment, ** for any number, %xx for special characters'
+
+function isPath(path: string): boolean {
+  if (/^[A-Z]/.test(path)) return false
+  try {
+    parseRoute(path, '')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What the pattern of an origin lets through: a port that is none, an address that is none. */
+function originProblems(origin: string, place: Place): Problem[] {
+  if (URL.canParse(origin)) return []
+  const words = `is ${JSON.stringify(origin)}; allowed: an http or https origin such as "http://127.0.0.1:3000"`
+  return [wrong(place, origin, words)]
 }

@@ -15,7 +15,7 @@ function listen(words: string): ObjectShape {
 const origin: Shape = {
   kind: 'pattern',
   like: 'an http or https origin such as "http://127.0.0.1:3000"',
-  pattern: '^https?://[^\\s/?#@]+$',
+  pattern: '^https?://[^\\s/?#@]+/?$',
   words: 'an http or https origin',
 }
 
@@ -63,7 +63,7 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
               keys: {
                 sha256: {
                   kind: 'pattern',
-                  like: '64 hexadecimal digits, as `printf %s KEY | sha256sum` prints them',
+                  like: '64 hexadecimal digits in lower case, as `printf %s KEY | sha256sum` prints them',
                   pattern: '^[0-9a-f]{64}$',
                   words: 'SHA-256 of the key: `printf %s KEY | sha256sum`',
                 },
@@ -107,7 +107,12 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
       required: ['path', 'upstream'],
       words: 'a route',
       keys: {
-        host: { kind: 'text', like: 'a host name without port', words: 'the name callers ask for; any when it is left out' },
+        host: {
+          kind: 'pattern',
+          like: 'a host name without port, such as "api.example.com"',
+          pattern: '^([A-Za-z0-9_.-]+|\\[[0-9A-Fa-f:.]+\\])$',
+          words: 'the name callers ask for; any when it is left out',
+        },
         path: { kind: 'text', like: 'a path such as "/auth/**"', words: 'a path; `**` stands for any number of segments' },
         upstream: { kind: 'text', like: 'the name of an upstream', words: 'the service that answers' },
       },

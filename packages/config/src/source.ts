@@ -1,5 +1,5 @@
 import type { Place } from 'catraca/policy'
-import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parse, parseDocument, visit } from 'yaml'
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
 import { type Environment, fillIn } from './environment.ts'
 
 /** A place in a file; lines and columns begin at 1. */
@@ -21,13 +21,22 @@ export class Source {
   readonly problems: readonly SyntaxProblem[]
   private readonly document: Document.Parsed
   private readonly lines = new LineCounter()
+  private readonly length: number
 
   /** JSON is read as the YAML it is. Variables are filled in from `environment`. */
   constructor(text: string, environment: Environment) {
-    this.document = parseDocument(text, { lineCounter: this.lines, prettyErrors: false, uniqueKeys: true })
-    const problems = this.document.errors.map(
-      ({ message, pos }): SyntaxProblem => ({ code: 'CATRACA_FILE_SYNTAX', message: lower(message), ...this.at(pos[0]) }),
-    )
+    this.length = text.length
+    this.document = parseDocument(text, {
+      lineCounter: this.lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+      // Nothing is written to the console, and a tag such as !!set makes no value that a document cannot have in code.
+      logLevel: 'silent',
+      resolveKnownTags: false,
+    })
+    const { errors, warnings } = this.document
+    const problems = [...errors, ...warnings].map((error) => this.syntaxProblem(messageOf(error, text), error.pos[0]))
+    if (problems.length === 0) problems.push(...this.aliasProblems())
     if (problems.length === 0) problems.push(...this.fillIn(environment))
     this.problems = problems
     this.value = problems.length === 0 ? this.toValue(problems) : undefined
@@ -40,7 +49,7 @@ export class Source {
     for (const part of place) {
       if (isAlias(node)) node = node.resolve(this.document)
       if (isMap(node)) {
-        const pair = node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(part))
+        const pair = node.items.find(({ key }) => keyText(key, this.document) === String(part))
         if (pair === undefined) break
         offset = startOf(pair.key) ?? offset
         node = pair.value
@@ -53,6 +62,17 @@ export class Source {
     return this.at(offset)
   }
 
+  private aliasProblems(): SyntaxProblem[] {
+    const problems: SyntaxProblem[] = []
+    visit(this.document, {
+      Alias: (_, node) => {
+        if (node.resolve(this.document) !== undefined) return
+        problems.push(this.syntaxProblem(`*${node.source} is no anchor; write &${node.source} before it`, startOf(node)))
+      },
+    })
+    return problems
+  }
+
   /** Plain scalars take the type of what was filled in, quoted ones stay texts. */
   private fillIn(environment: Environment): SyntaxProblem[] {
     const problems: SyntaxProblem[] = []
@@ -61,10 +81,10 @@ export class Source {
         if (key === 'key' || typeof node.value !== 'string') return
         const { text, changed, unset } = fillIn(node.value, environment)
         if (!changed) return
-        node.value = node.type === 'PLAIN' ? typed(text) : text
+        node.value = node.type === 'PLAIN' && node.tag === undefined ? typed(text) : text
         for (const name of unset) {
           const message = `the environment variable ${name} is not set; write \${${name}:default} for a default`
-          problems.push({ code: 'CATRACA_FILE_VARIABLE', message, ...this.at(node.range?.[0] ?? 0) })
+          problems.push({ code: 'CATRACA_FILE_VARIABLE', message, ...this.at(startOf(node) ?? 0) })
         }
       },
     })
@@ -75,14 +95,18 @@ export class Source {
     try {
       return this.document.toJS()
     } catch (error) {
-      // Aliases that name nothing, or that would unfold without end.
-      problems.push({ code: 'CATRACA_FILE_SYNTAX', message: lower((error as Error).message), line: 1, column: 1 })
+      // Aliases that would unfold without end.
+      problems.push(this.syntaxProblem((error as Error).message, 0))
       return undefined
     }
   }
 
+  private syntaxProblem(message: string, offset = 0): SyntaxProblem {
+    return { code: 'CATRACA_FILE_SYNTAX', message: lower(message), ...this.at(offset) }
+  }
+
   private at(offset: number): Position {
-    const { line, col } = this.lines.linePos(offset)
+    const { line, col } = this.lines.linePos(Math.min(offset, this.length))
     return { line: Math.max(1, line), column: Math.max(1, col) }
   }
 }
@@ -91,9 +115,24 @@ function startOf(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0]
 }
 
+/** The name a key has in the value. */
+function keyText(key: unknown, document: Document.Parsed): string {
+  const node = isAlias(key) ? key.resolve(document) : key
+  const value: unknown = isScalar(node) ? node.value : node
+  return value === null ? '' : String(value)
+}
+
+/** What a plain scalar of this text is: a number, true, false, null, or the text itself. */
 function typed(text: string): unknown {
-  const value: unknown = text === '' ? '' : parse(text)
-  return typeof value === 'object' ? text : value
+  const { contents, errors } = parseDocument(text, { logLevel: 'silent' })
+  const plain = errors.length === 0 && isScalar(contents) && contents.type === 'PLAIN' && contents.source === text
+  return plain ? contents.value : text
+}
+
+function messageOf({ code, message, pos }: { code: string; message: string; pos: readonly [number, number] }, text: string): string {
+  if (code !== 'DUPLICATE_KEY') return message
+  const [key] = /^("[^"\n]*"|'[^'\n]*'|[^:\n]*)/.exec(text.slice(pos[0], pos[0] + 100)) as RegExpExecArray
+  return `the key ${key.trim()} stands here a second time; each key once`
 }
 
 function lower(message: string): string {

@@ -8,6 +8,8 @@ export const codes = {
   CATRACA_COST_INVALID: { kind: 'error', words: 'the cost of a request is not a positive whole number' },
   CATRACA_DECISION_FOREIGN: { kind: 'error', words: 'the decision was made by another limiter' },
   CATRACA_DURATION_INVALID: { kind: 'error', words: 'a duration cannot be read' },
+  CATRACA_FILE_SYNTAX: { kind: 'error', words: 'a file is not the YAML or JSON it should be' },
+  CATRACA_FILE_VARIABLE: { kind: 'error', words: 'a file reads an environment variable that is not set' },
   CATRACA_KEY_INVALID: { kind: 'error', words: 'a partition key is not a string' },
   CATRACA_LIMITER_CLOSED: { kind: 'error', words: 'the limiter or its store was closed' },
   CATRACA_NAME_INVALID: { kind: 'error', words: 'a limiter or policy name has a form that headers cannot carry' },

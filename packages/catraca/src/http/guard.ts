@@ -265,6 +265,7 @@ export class Guard<R = unknown> {
   ): Verdict | Promise<Verdict> {
     facts.identity = identity
     verdict.identity = identity
+    facts.failed = identity === undefined && credential !== undefined
     if (credential !== undefined) this.remember(credential, identity !== undefined)
     this.checkPlan(identity)
     const { client } = identity ?? {}
@@ -287,6 +288,7 @@ export class Guard<R = unknown> {
     gated: boolean,
   ): void {
     if (credential !== undefined) this.remember(credential, false)
+    facts.failed = credential !== undefined
     this.enforcer.ask('identity', facts, verdict, guardsVerification)
     if (gated) this.leave(facts)
   }

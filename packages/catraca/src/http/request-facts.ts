@@ -8,6 +8,7 @@ export class RequestFacts implements Facts {
   readonly path: NormalPath
   readonly address: string
   identity: Identity | undefined = undefined
+  failed = false
   readonly units: number
   readonly nowUs: number | undefined
   body: unknown = undefined

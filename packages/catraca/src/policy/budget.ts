@@ -1,14 +1,13 @@
 import { durationUs } from '../core/duration.ts'
-import type { Rule } from '../core/rule.ts'
 import type { CheckContext, Finding } from './findings.ts'
-import type { Policies, Policy } from './policy.ts'
+import type { Policies, Policy, Variant } from './policy.ts'
 
 const dayUs = 86_400_000_000
 const periodUs: Readonly<Record<string, number>> = { day: dayUs, week: 7 * dayUs, month: 30 * dayUs, year: 365 * dayUs }
 
 /** The budgets that were given away, beside what the service can sustain. */
 export interface Budget {
-  /** Units per second that all clients together may ask for in the long run. */
+  /** Requests per second that all clients together may make in the long run. */
   readonly soldPerSecond: number
   readonly capacityPerSecond: number
   /** Sold ÷ capacity. Above 1 the service was oversold, which is usual where clients do not peak together. */
@@ -21,34 +20,38 @@ export interface Budget {
 export function budgetOf({ document, list, defaultPlan }: Policies): Budget | undefined {
   const { capacity } = document
   if (capacity?.clients === undefined) return undefined
-  const general = list.filter(({ mode, routes, parts }) => {
-    return mode === 'enforce' && routes === undefined && parts.length === 1 && parts[0]?.kind === 'client'
+  const general = list.filter((policy) => {
+    const { mode, routes, parts } = policy
+    const each = mode === 'enforce' && routes === undefined && parts.length === 1 && parts[0]?.kind === 'client'
+    return each && perSecond(policy, policy.base) < Infinity
   })
   if (general.length === 0) return undefined
   let sold = 0
   for (const [plan, clients] of Object.entries(capacity.clients)) {
-    const rates = general.map((policy) => perSecond(ruleFor(policy, plan, defaultPlan)))
+    const rates = general.map((policy) => perSecond(policy, variantFor(policy, plan, defaultPlan)))
     // A request must pass all policies, so the lowest rate is what the client has.
     sold += clients * Math.min(...rates)
   }
   const capacityPerSecond = (capacity.limit * 1e6) / durationUs(capacity.window, 'capacity.window')
-  const held = list.some(({ mode, parts, base }) => {
-    return mode === 'enforce' && parts[0]?.kind === 'service' && perSecond(base.rule) <= capacityPerSecond
+  const held = list.some((policy) => {
+    const { mode, routes, parts, identity, base, byPlan, byClient } = policy
+    const all = routes === undefined && (identity === undefined || identity === 'client')
+    if (mode !== 'enforce' || !all || parts[0]?.kind !== 'service') return false
+    const variants = [base, ...(byPlan?.values() ?? []), ...(byClient?.values() ?? [])]
+    return variants.every((variant) => perSecond(policy, variant) <= capacityPerSecond)
   })
   return { soldPerSecond: sold, capacityPerSecond, ratio: sold / capacityPerSecond, held }
 }
 
-function ruleFor({ byPlan, base }: Policy, plan: string, defaultPlan: string | undefined): Rule {
-  return (byPlan?.get(plan) ?? byPlan?.get(defaultPlan ?? '') ?? base).rule
+function variantFor({ byPlan, base }: Policy, plan: string, defaultPlan: string | undefined): Variant {
+  return byPlan?.get(plan) ?? byPlan?.get(defaultPlan ?? '') ?? base
 }
 
-/** Units per second in the long run; Infinity for rules that do not limit a rate. */
-function perSecond({ options }: Rule): number {
-  const { limit, windowMs, period } = options as { limit?: number; windowMs?: number; period?: string }
-  if (limit === undefined) return Infinity
-  if (windowMs !== undefined) return (limit * 1_000) / windowMs
-  const length = periodUs[period ?? '']
-  return length === undefined ? Infinity : (limit * 1e6) / length
+/** Requests per second in the long run; Infinity for rules that do not limit a rate. */
+function perSecond({ cost }: Policy, { rule }: Variant): number {
+  const { limit, windowMs, period } = rule.options as { limit?: number; windowMs?: number; period?: string }
+  const lengthUs = windowMs === undefined ? periodUs[period ?? ''] : windowMs * 1_000
+  return limit === undefined || lengthUs === undefined ? Infinity : (limit * 1e6) / lengthUs / cost
 }
 
 /** The check of the sum: a warning when more was sold than the service sustains and nothing holds all together. */

@@ -3,6 +3,7 @@ import { durationText, durationUs } from '../core/duration.ts'
 import type { Rule } from '../core/rule.ts'
 import { boundsOf } from './bounds.ts'
 import { oversold } from './budget.ts'
+import type { OverrideEntry, PolicyEntry } from './document.ts'
 import type { CheckContext, Finding } from './findings.ts'
 import type { Policies, Policy } from './policy.ts'
 import type { Place } from './shape.ts'
@@ -16,11 +17,11 @@ export interface Check {
 }
 
 /** Routes on which passwords, codes and messages are tried. */
-const loginWords = /log-?in|sign-?in|password|senha|\botp\b|\bsms\b|token|recover|2fa/i
+const loginWords = /log-?in|sign-?in|password|senha|\botp\b|\bsms\b|token|recover|recupera|2fa/i
 /** A queue in which the last waits longer than callers and gateways usually do. */
 const longestQueueMs = 5_000
-/** Shares of the limit per minute that are usual for a burst. */
-const usualBurst = { from: 0.1, to: 0.25 } as const
+/** Shares of the limit per minute, in percent, that are usual for a burst. */
+const usualBurst = { from: 10, to: 25 } as const
 const minuteMs = 60_000
 
 export const checks: readonly Check[] = [
@@ -74,10 +75,10 @@ function addressKey(policies: Policies, { authenticated }: CheckContext): Found[
   return [...wrong, warning(['policies'], 'verified callers have no limit of their own; add a policy per client')]
 }
 
-function trust({ document, ...policies }: Policies): Found[] {
-  if (document.trust?.proxies !== undefined || document.trust?.from !== undefined) return []
-  const by = asked({ document, ...policies }).filter(({ parts }) => parts.some(({ kind }) => kind === 'address'))
-  if (by.length === 0) return []
+function trust(policies: Policies): Found[] {
+  const { proxies, from } = policies.document.trust ?? {}
+  if (proxies !== undefined || from !== undefined) return []
+  if (!asked(policies).some(({ parts }) => parts.some(({ kind }) => kind === 'address'))) return []
   const message =
     'does not say how many proxies are in front, while addresses are counted: behind a balancer all callers would share ' +
     'its address; write trust: { proxies: 1 }, or { proxies: 0 } when callers connect directly'
@@ -85,7 +86,10 @@ function trust({ document, ...policies }: Policies): Found[] {
 }
 
 function noGlobal(policies: Policies): Found[] {
-  if (asked(policies).some(({ parts }) => parts[0]?.kind === 'service')) return []
+  // One that is about some routes, or some callers, does not hold all together.
+  const holdsAll = ({ parts, routes, identity }: Policy): boolean =>
+    parts[0]?.kind === 'service' && routes === undefined && identity === undefined
+  if (asked(policies).some(holdsAll)) return []
   const message =
     'has limits for each caller and none for all together: enough callers within their limits can still overload the ' +
     'service; add a policy per service'
@@ -105,14 +109,16 @@ function isLogin({ entry }: Policy): boolean {
 }
 
 function loginFailure(policies: Policies): Found[] {
-  const silent = asked(policies).filter((policy) => isLogin(policy) && policy.entry.onStoreFailure === undefined)
-  return silent.map(({ name }) =>
-    warning(
-      ['policies', name],
-      'guards a login and does not say what happens while the shared store does not answer: passwords could be tried ' +
-        'without limit; write onStoreFailure: closed (or local)',
-    ),
-  )
+  const closed = policies.document.defaults?.onStoreFailure === 'closed'
+  return asked(policies).flatMap((policy) => {
+    const { onStoreFailure: own } = policy.entry
+    if (!isLogin(policy) || (own === undefined ? closed : own !== 'open')) return []
+    const says = own === undefined ? 'does not say what happens' : 'lets everything pass'
+    const message =
+      `guards a login and ${says} while the shared store does not answer: passwords could be tried without limit; ` +
+      'write onStoreFailure: closed (or local)'
+    return [warning(['policies', policy.name, ...(own === undefined ? [] : ['onStoreFailure'])], message)]
+  })
 }
 
 function storeFailure(policies: Policies): Found[] {
@@ -138,44 +144,51 @@ function variantsOf(policy: Policy): readonly { place: Place; rule: Rule }[] {
 }
 
 /**
- * "Never more than N in any T" holds for a bucket when B + r × T ≤ N, so r = (N − B) ÷ T at most; for a window that is no
- * longer than T each of the up to ceil(T ÷ W) + 1 windows it touches lets its bound pass.
+ * "Never more than N in any T" holds for a bucket when B + r × T ≤ N, so r = (N − B) ÷ T at most. For a window of length W
+ * each of the up to ceil(T ÷ W) + 1 windows that T touches lets its limit pass; the log is exact, ceil(T ÷ W) times.
  */
 function never(policies: Policies): Found[] {
   return asked(policies).flatMap((policy) => {
     const promise = policy.entry.never
     if (promise === undefined) return []
     const spanMs = durationUs(promise.window, 'never.window') / 1_000
+    const span = durationText(spanMs * 1_000)
     return variantsOf(policy).flatMap(({ place, rule }) => {
       const most = mostWithin(rule, spanMs)
-      if (most === undefined || most <= promise.limit) return []
-      const span = durationText(spanMs * 1_000)
-      return [warning(place, `lets up to ${most} pass in ${span}, never asks for ${promise.limit}${advice(rule, promise.limit, spanMs)}`)]
+      if (most <= promise.limit) return []
+      const found = most === Infinity ? `limits what is under way at once, not what passes in ${span}` : `lets up to ${most} pass in ${span}`
+      return [warning(place, `${found}, never asks for ${promise.limit}; ${advice(rule, promise.limit, span)}`)]
     })
   })
 }
 
-function mostWithin(rule: Rule, spanMs: number): number | undefined {
-  const { limit, windowMs } = rule.options as { limit: number; windowMs?: number }
-  if (windowMs === undefined) return undefined
-  const windows = Math.ceil(spanMs / windowMs)
+/** Calendar periods are never shorter than this: clocks are changed, and a zone may skip a date. */
+const hourMs = 3_600_000
+const shortestMs: Readonly<Record<string, number>> = { day: 22 * hourMs, week: 143 * hourMs, month: 647 * hourMs, year: 8_735 * hourMs }
+
+/** Units a rule lets pass at most in any span; Infinity where it does not limit that. */
+function mostWithin(rule: Rule, spanMs: number): number {
+  const { limit = rule.limit, windowMs, period } = rule.options as { limit?: number; windowMs?: number; period?: string }
+  const length = windowMs ?? shortestMs[period ?? '']
+  if (length === undefined) return Infinity
+  const windows = Math.ceil(spanMs / length)
   switch (rule.algorithm) {
     case 'sliding-log':
       return windows * limit
+    case 'quota':
     case 'fixed-window':
     case 'sliding-counter':
       return (windows + 1) * limit
     default:
-      return rule.limit + Math.floor((limit * spanMs) / windowMs)
+      return rule.limit + Math.floor((limit * spanMs) / length)
   }
 }
 
-function advice(rule: Rule, limit: number, spanMs: number): string {
-  const span = durationText(spanMs * 1_000)
-  const burst = rule.options['burst']
-  if (burst === undefined) return `; allowed: sliding-log with limit ${limit} and window ${span}`
-  if (rule.limit >= limit) return `; allowed: a burst below ${limit}`
-  return `; with burst ${rule.limit} allowed: limit ${limit - rule.limit} per ${span}`
+function advice(rule: Rule, limit: number, span: string): string {
+  if (rule.options['burst'] === undefined) return `allowed: sliding-log with limit ${limit} and window ${span}`
+  const name = rule.algorithm === 'leaky-queue' ? 'capacity' : 'burst'
+  if (rule.limit >= limit) return `allowed: a ${name} below ${limit}, and the rest of it as limit per ${span}`
+  return `with ${name} ${rule.limit} allowed: limit ${limit - rule.limit} per ${span}`
 }
 
 function queueWait(policies: Policies): Found[] {
@@ -190,29 +203,35 @@ function queueWait(policies: Policies): Found[] {
   )
 }
 
+interface Written {
+  readonly at: readonly string[]
+  readonly given: OverrideEntry
+  readonly rule: Rule | undefined
+}
+
 /** Only for bursts that were written: the default is the whole limit, and means that no burst was thought of. */
 function burst(policies: Policies): Found[] {
   return asked(policies).flatMap((policy) => {
+    const { plans, clients, rule } = policy.entry
+    const named = (kind: string, entries: PolicyEntry['plans'], rules: Policy['byPlan']): Written[] =>
+      Object.entries(entries ?? {}).map(([name, given]) => ({ at: [kind, name], given, rule: rules?.get(name)?.rule }))
     const written = [
-      { place: ['policies', policy.name, 'rule', 'burst'], given: policy.entry.rule, rule: policy.base.rule },
-      ...Object.entries(policy.entry.plans ?? {}).map(([plan, given]) => ({
-        place: ['policies', policy.name, 'plans', plan, 'burst'],
-        given,
-        rule: policy.byPlan?.get(plan)?.rule,
-      })),
+      { at: ['rule'], given: rule, rule: policy.base.rule },
+      ...named('plans', plans, policy.byPlan),
+      ...named('clients', clients, policy.byClient),
     ]
-    return written.flatMap(({ place, given, rule }) => {
+    return written.flatMap(({ at, given, rule }) => {
       const { limit, windowMs } = (rule?.options ?? {}) as { limit?: number; windowMs?: number }
       if (given['burst'] === undefined || limit === undefined || windowMs === undefined || windowMs < minuteMs) return []
-      const share = (given['burst'] as number) / ((limit * minuteMs) / windowMs)
+      const share = percent(((given['burst'] as number) * windowMs) / (limit * minuteMs))
       if (share >= usualBurst.from && share <= usualBurst.to) return []
-      return [note(place, `is ${percent(share)} of the limit per minute; 10 to 25 % is usual`)]
+      return [note(['policies', policy.name, ...at, 'burst'], `is ${share} % of the limit per minute; 10 to 25 % is usual`)]
     })
   })
 }
 
-function percent(share: number): string {
-  return `${Math.round(share * 1_000) / 10} %`
+function percent(share: number): number {
+  return Math.round(share * 1_000) / 10
 }
 
 /** Requests that lack a value share one bucket, which is right or a surprise. */

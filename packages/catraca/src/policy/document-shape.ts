@@ -1,4 +1,5 @@
 import { registry } from '../algorithms/registry.ts'
+import { codes } from '../core/errors.ts'
 import type { ObjectShape, Shape } from './shape.ts'
 
 const namePattern = '^[A-Za-z][A-Za-z0-9_.-]{0,63}$'
@@ -61,6 +62,7 @@ function anyOption(): Shape[] {
   return [
     { kind: 'integer', unit: 'units', min: 1, max: Number.MAX_SAFE_INTEGER, words: 'a number' },
     { kind: 'text', like: clientLike, words: 'a text' },
+    { kind: 'duration', words: 'a duration' },
     overflow,
   ]
 }
@@ -154,6 +156,12 @@ const policy: ObjectShape = {
     exact: { kind: 'later', as: 'any', words: 'never decided by leases' },
   },
 }
+
+const checkSwitches = Object.fromEntries(
+  Object.entries(codes).flatMap(([code, { kind, words }]): [string, Shape][] =>
+    kind === 'check' ? [[code, { kind: 'choice', of: ['on', 'off'], default: 'on', words: `whether to say that ${words}` }]] : [],
+  ),
+)
 
 /** The shape of a policy document. */
 export const documentShape: ObjectShape = {
@@ -272,10 +280,9 @@ export const documentShape: ObjectShape = {
       },
     },
     checks: {
-      kind: 'map',
-      name: 'check',
-      min: 0,
-      of: { kind: 'choice', of: ['on', 'off'], words: 'whether the check speaks' },
+      kind: 'object',
+      required: [],
+      keys: checkSwitches,
       words: 'checks by code; one that is off says nothing',
     },
     policies: {

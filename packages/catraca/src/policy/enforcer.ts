@@ -155,6 +155,7 @@ function stacksOf({ list }: Policies): Record<Stage, Stacked> {
 /** True when a policy speaks about a request: it matches, and no enforced policy that applies stands in for it. */
 export function applies(policy: Policy, facts: Facts): boolean {
   if (!matches(policy, facts)) return false
+  if (facts.failed && policy.identity === 'anonymous') return true
   for (const other of policy.displacedBy) if (other.mode === 'enforce' && applies(other, facts)) return false
   return true
 }

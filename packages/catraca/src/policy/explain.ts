@@ -95,6 +95,7 @@ export function factsOf(
     path: normalPath(path, caseSensitive),
     address: networkOf(address),
     identity: Object.keys(identity).length === 0 ? undefined : identity,
+    failed: false,
     units: 1,
     nowUs: now === undefined ? undefined : Math.round(now * 1_000),
     header: (name) => attributes[`header:${name}`],

@@ -35,6 +35,8 @@ export interface Facts {
   /** The caller's network as it is counted. */
   readonly address: string
   readonly identity: Identity | undefined
+  /** True when a credential was shown and is not valid: nothing stands in for the limit of unverified callers then. */
+  readonly failed: boolean
   /** Units instead of one, multiplied by the cost of each policy. */
   readonly units: number
   /** Time for tests and simulators, µs since the epoch. */

@@ -130,7 +130,8 @@ describe('targets that servers read differently', () => {
   })
 })
 
-type Part = string | '*' | '**'
+/** A segment, `*` or `**`. */
+type Part = string
 
 /** The meaning of a pattern, word by word. */
 function judge([part, ...parts]: readonly Part[], segments: readonly string[]): boolean {
@@ -141,7 +142,7 @@ function judge([part, ...parts]: readonly Part[], segments: readonly string[]): 
   return segment !== undefined && (part === '*' || part === segment) && judge(parts, rest)
 }
 
-const parts = fc.array(fc.constantFrom<Part>('a', 'b', 'ab', '*', '**', '**'), { minLength: 1, maxLength: 7 })
+const parts = fc.array(fc.constantFrom('a', 'b', 'ab', '*', '**', '**'), { minLength: 1, maxLength: 7 })
 const segments = fc.array(fc.constantFrom('a', 'b', 'ab', 'aba'), { maxLength: 8 })
 
 test('a pattern matches what its words say, and its parameters are the segments they stand for', () => {

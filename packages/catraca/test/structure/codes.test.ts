@@ -6,13 +6,15 @@ import { describe, expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 const pages = join(root, 'docs/errors')
-const source = join(root, 'packages/catraca/src')
+const sources = ['packages/catraca/src', 'packages/config/src', 'packages/gateway/src'].map((path) => join(root, path))
 const names = Object.keys(codes).toSorted() as Code[]
 
-/** Source texts of the library by path, the map of codes itself left out. */
-const texts = readdirSync(source, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts') && name !== join('core', 'errors.ts'))
-  .map((name) => readFileSync(join(source, name), 'utf8'))
+/** Source texts of the packages, the map of codes itself left out. */
+const texts = sources.flatMap((source) =>
+  readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && name !== join('core', 'errors.ts'))
+    .map((name) => readFileSync(join(source, name), 'utf8')),
+)
 
 describe('the map of codes', () => {
   test('and the pages in docs/errors hold the same set', () => {
@@ -28,7 +30,7 @@ describe('the map of codes', () => {
   test('gives every code a kind and a sentence', () => {
     for (const name of names) {
       expect(name).toMatch(/^CATRACA_[A-Z]+(?:_[A-Z]+)*$/)
-      expect(['error', 'diagnosis']).toContain(codes[name].kind)
+      expect(['error', 'diagnosis', 'check']).toContain(codes[name].kind)
       expect(codes[name].words).toMatch(/^[a-z].{10,}[^.]$/)
     }
   })
