@@ -30,7 +30,7 @@ export interface GuardOptions<R = unknown> {
   identify?: Identify<R>
   /**
    * The credential a request carries, so that trying many is not free; undefined when it carries none. Default: the
-   * headers `authorization`, `x-api-key`, `cookie`, the first that is there.
+   * headers `authorization` and `x-api-key`, the first that is there. Cookies are not looked at: most callers have some.
    */
   credential?: (request: R) => string | undefined
   /** Where the states live. Default: a memory store of its own. */
@@ -191,7 +191,7 @@ export class Guard<R = unknown> {
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
     if (this.credentialOf !== undefined) return this.credentialOf(request.raw) || undefined
-    return request.header('authorization') || request.header('x-api-key') || request.header('cookie') || undefined
+    return request.header('authorization') || request.header('x-api-key') || undefined
   }
 
   private enter(facts: RequestFacts): 'go' | 'refuse' | Promise<'go' | 'refuse'> {

@@ -17,7 +17,7 @@ export interface Budget {
 }
 
 /** The sum of all budgets of a document that states its capacity and how many clients each plan has. */
-export function budgetOf({ document, list, defaultPlan }: Policies): Budget | undefined {
+export function budgetOf({ document, list }: Policies): Budget | undefined {
   const { capacity } = document
   if (capacity?.clients === undefined) return undefined
   const general = list.filter((policy) => {
@@ -28,7 +28,7 @@ export function budgetOf({ document, list, defaultPlan }: Policies): Budget | un
   if (general.length === 0) return undefined
   let sold = 0
   for (const [plan, clients] of Object.entries(capacity.clients)) {
-    const rates = general.map((policy) => perSecond(policy, variantFor(policy, plan, defaultPlan)))
+    const rates = general.map((policy) => perSecond(policy, policy.byPlan?.get(plan) ?? policy.base))
     // A request must pass all policies, so the lowest rate is what the client has.
     sold += clients * Math.min(...rates)
   }
@@ -41,10 +41,6 @@ export function budgetOf({ document, list, defaultPlan }: Policies): Budget | un
     return variants.every((variant) => perSecond(policy, variant) <= capacityPerSecond)
   })
   return { soldPerSecond: sold, capacityPerSecond, ratio: sold / capacityPerSecond, held }
-}
-
-function variantFor({ byPlan, base }: Policy, plan: string, defaultPlan: string | undefined): Variant {
-  return byPlan?.get(plan) ?? byPlan?.get(defaultPlan ?? '') ?? base
 }
 
 /** Requests per second in the long run; Infinity for rules that do not limit a rate. */

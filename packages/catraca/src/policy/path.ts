@@ -92,7 +92,7 @@ function pathsOf(target: string): string[] {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(target)?.[0].length
   if (scheme !== undefined) {
     const bySlash = target.indexOf('/', scheme)
-    return [afterHost(target, scheme), '/']
+    return [afterHost(target, scheme), bySlash === -1 ? '/' : target.slice(bySlash)]
   }
   return /^[/\\]{2}/.test(target) ? [target, afterHost(target, 2)] : [target]
 }
