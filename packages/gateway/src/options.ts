@@ -1,6 +1,6 @@
 import { type GatewayDocument, gatewayProblems } from '@catraca/config'
 import { CatracaError, type Duration } from 'catraca'
-import { problemError } from 'catraca/policy'
+import { type Place, placeText, problemError } from 'catraca/policy'
 import { type Per, perHeader } from './edge/header-identity.ts'
 import { parseOrigin } from './upstream/origin.ts'
 
@@ -68,10 +68,20 @@ const loginLimit = { algorithm: 'sliding-counter', limit: 5, window: '15m' } as 
 
 /** The document a gateway works by, its options checked. Throws a `CatracaError` that names the place and what is allowed. */
 export function documentOf(options: GatewayOptions): GatewayDocument {
-  const document = options.document ?? simpleDocument(options)
-  const [first, ...more] = gatewayProblems(document)
-  if (first !== undefined) throw problemError(first, more.length)
-  return document
+  const { document } = options
+  const checked = document ?? simpleDocument(options)
+  const [first, ...more] = gatewayProblems(checked)
+  if (first !== undefined) {
+    throw document === undefined ? problemError({ ...first, place: [optionAt(first.place)] }) : problemError(first, more.length)
+  }
+  return checked
+}
+
+/** The option that led to a place of the document made from it. */
+function optionAt(place: Place): string {
+  const text = placeText(place)
+  if (text === 'trust.proxies') return 'trust'
+  return text.replace(/^policies\.\w+\.rule(?:\.|$)/, '').replace(/^timeouts\.(\w+)$/, 'timeouts.$1Ms') || 'limit'
 }
 
 /** The header whose value names the caller, in lower case; '' for none. */
@@ -88,7 +98,9 @@ function simpleDocument(options: GatewayOptions): GatewayDocument {
   if (origin === undefined) throw invalid('upstream', upstream, 'an http or https origin such as http://127.0.0.1:3000')
   const rule = { algorithm: 'token-bucket', limit, window, burst: options.burst ?? defaults.burst(limit) }
   const byHeader = headerOf(options) !== ''
-  const { connectMs, responseMs, bodyIdleMs, clientIdleMs } = timeouts
+  const { connectMs, responseMs, bodyIdleMs, clientIdleMs, ...unknown } = timeouts
+  const [surplus] = Object.keys(unknown)
+  if (surplus !== undefined) throw invalid('timeouts', surplus, 'connectMs, responseMs, bodyIdleMs, clientIdleMs')
   return {
     version: 1,
     trust: { proxies: trust },

@@ -117,7 +117,7 @@ describe('a running gateway', () => {
     child.kill('SIGINT')
     expect(await exit).toBe(0)
     expect(out()).toContain(`upstream  ${upstream.origin}\n`)
-    expect(out()).toContain('limit     2 requests per day, 2 at once, for each address\n')
+    expect(out()).toContain('limit     address: 2 per day, bursts of up to 2, for each address\n')
     expect(out()).toMatch(/\nstopped; 2 admitted, 1 refused\n$/)
     expect(err()).toBe('')
   })

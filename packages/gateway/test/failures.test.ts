@@ -51,7 +51,9 @@ describe('an upstream that fails', () => {
     })
     expect(warnings).toEqual([`upstream ${origin} refused the connection`])
     expect(gateway.stats).toEqual({ admitted: 1, refused: 0, failed: 1 })
-    expect(await gateway.probeUpstream()).toBe('refused the connection')
+    expect(await gateway.probeUpstreams()).toEqual([
+      `upstream ${origin} refused the connection; requests are answered 502 or 504 until it works`,
+    ])
   })
 
   test('a name without an address: 502', async () => {
@@ -76,7 +78,9 @@ describe('an upstream that fails', () => {
     const answer = await ask(url)
     expect(answer.status).toBe(504)
     expect(problem(answer).detail).toBe(`The upstream ${origin} did not accept a connection within 0.1 s.`)
-    expect(await gateway.probeUpstream()).toBe('did not accept a connection within 0.1 s')
+    expect(await gateway.probeUpstreams()).toEqual([
+      `upstream ${origin} did not accept a connection within 0.1 s; requests are answered 502 or 504 until it works`,
+    ])
   })
 
   test('does not read the body it is sent: 504', async () => {
@@ -205,9 +209,9 @@ describe('options', () => {
     ['upstream', { upstream: 'http://user:pass@x.example' }],
     ['upstream', { upstream: '127.0.0.1:3000' }],
     ['upstream', { upstream: 'http://' }],
-    ['tokenBucket.limit', { limit: 0 }],
-    ['tokenBucket.window', { window: '1 minute' as '1m' }],
-    ['tokenBucket.burst', { burst: 1.5 }],
+    ['limit', { limit: 0 }],
+    ['window', { window: '1 minute' as '1m' }],
+    ['burst', { burst: 1.5 }],
     ['per', { per: 'header:no spaces' as const }],
     ['per', { per: 'cookie' as 'address' }],
     ['trust', { trust: 33 }],
@@ -225,15 +229,19 @@ describe('options', () => {
   })
 
   test('an origin may end in a slash and be a URL', () => {
-    expect(createGateway({ upstream: 'http://127.0.0.1:3000/' }).upstream).toBe('http://127.0.0.1:3000')
-    expect(createGateway({ upstream: new URL('https://[::1]') }).upstream).toBe('https://[::1]')
+    expect(createGateway({ upstream: 'http://127.0.0.1:3000/' }).origins).toEqual(['http://127.0.0.1:3000'])
+    expect(createGateway({ upstream: new URL('https://[::1]') }).origins).toEqual(['https://[::1]'])
   })
 
   test('the burst is 120, or the limit where that is less', () => {
     const { summary } = createGateway({ upstream: 'http://127.0.0.1:1' })
-    expect(summary).toBe('600 requests per minute, 120 at once, for each address')
-    expect(createGateway({ upstream: 'http://127.0.0.1:1', limit: 1, window: '90s' }).summary).toBe(
-      '1 request per 90 seconds, 1 at once, for each address',
+    expect(summary).toEqual([
+      'address: 600 per minute, bursts of up to 120, for each address',
+      'login: 5 per 15 minutes, estimated over a sliding window, for each address (POST **/login)',
+      'service: 1,000 per second, bursts of up to 1,000, for all together',
+    ])
+    expect(createGateway({ upstream: 'http://127.0.0.1:1', limit: 1, window: '90s' }).summary[0]).toBe(
+      'address: 1 per 90 seconds, bursts of up to 1, for each address',
     )
   })
 })

@@ -46,7 +46,7 @@ function base64(bytes: Uint8Array): string {
     const left = bytes.length - at
     const triple = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
     for (let digit = 0; digit < 4; digit++) {
-      text += digit > left + 1 ? '=' : alphabet[(triple >> (18 - 6 * digit)) & 63]
+      text += digit > left ? '=' : alphabet[(triple >> (18 - 6 * digit)) & 63]
     }
   }
   return text

@@ -2,12 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { spareUnreadBody } from 'catraca/node'
 import type { Dispatcher } from 'undici'
 import type { EdgeRequest, EdgeResponse, Listener } from '../edge/messages.ts'
+import type { Timeouts } from '../timeouts.ts'
 import { type RawHeaders, reasonPhrase, responseHeaders } from './response-headers.ts'
 
 /** What an exchange tells the proxy that began it. */
 export interface ExchangeOwner {
   /** True while the gateway stops: connections then end with their answer. */
   readonly closing: boolean
+  readonly timeouts: Timeouts
   /** The upstream gave no answer that can be passed on; nothing was sent to the caller yet. */
   failed(request: EdgeRequest, response: EdgeResponse, error: Error): void
   /** The upstream stopped in the middle of its answer. */
@@ -16,6 +18,15 @@ export interface ExchangeOwner {
 }
 
 class CallerLeft extends Error {}
+/** An answer that did not come in time; the code says what was waited for. */
+class TimedOut extends Error {
+  readonly code: 'UND_ERR_CONNECT_TIMEOUT' | 'UND_ERR_HEADERS_TIMEOUT'
+
+  constructor(code: TimedOut['code']) {
+    super(code)
+    this.code = code
+  }
+}
 class UnknownCoding extends Error {
   readonly code = 'HPE_UNKNOWN_TRANSFER_CODING'
 }
@@ -29,19 +40,41 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   private readonly request: EdgeRequest
   private readonly response: EdgeResponse
   private controller: Dispatcher.DispatchController | undefined
+  /** The caller is gone, or was answered already. */
   private callerLeft = false
+  private timer: NodeJS.Timeout
   private bytesSent = false
 
   constructor(owner: ExchangeOwner, request: EdgeRequest, response: EdgeResponse) {
     this.owner = owner
     this.request = request
     this.response = response
+    // The client's own timers are coarse: they tick every half second.
+    this.timer = setTimeout(connectTooLong, owner.timeouts.connectMs, this)
     response.listenTo(this)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    clearTimeout(this.timer)
     this.controller = controller
     if (this.callerLeft) controller.abort(new CallerLeft())
+    else this.timer = setTimeout(answerTooLong, this.owner.timeouts.responseMs, this)
+  }
+
+  /** @internal There is no connection yet that could be given up: the caller is answered, and the request stays unsent. */
+  connectTookTooLong(): void {
+    this.callerLeft = true
+    this.owner.failed(this.request, this.response, new TimedOut('UND_ERR_CONNECT_TIMEOUT'))
+  }
+
+  /** @internal */
+  answerTookTooLong(): void {
+    // The upstream may wait for the rest of a body that the caller is still sending.
+    if (!this.request.complete) {
+      this.timer = setTimeout(answerTooLong, this.owner.timeouts.responseMs, this)
+      return
+    }
+    this.controller?.abort(new TimedOut('UND_ERR_HEADERS_TIMEOUT'))
   }
 
   onResponseStart(
@@ -51,7 +84,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
     phrase?: string,
   ): void {
     const { request, response } = this
+    clearTimeout(this.timer)
     if (status < 200) {
+      this.timer = setTimeout(answerTooLong, this.owner.timeouts.responseMs, this)
       passInterim(request, response, status, headers)
       return
     }
@@ -79,6 +114,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    clearTimeout(this.timer)
     if (this.callerLeft || this.request.socket.destroyed || this.response.writableEnded) return
     if (!this.response.headersSent) {
       this.owner.failed(this.request, this.response, error)
@@ -94,7 +130,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   }
 
   closed(): void {
-    this.callerLeft = !this.response.writableFinished
+    clearTimeout(this.timer)
+    this.callerLeft ||= !this.response.writableFinished
     if (this.callerLeft) this.controller?.abort(new CallerLeft())
     this.owner.ended()
   }
@@ -103,6 +140,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   sendHeadNow(): void {
     if (!this.bytesSent) this.response.flushHeaders()
   }
+}
+
+function connectTooLong(exchange: Exchange): void {
+  exchange.connectTookTooLong()
+}
+
+function answerTooLong(exchange: Exchange): void {
+  exchange.answerTookTooLong()
 }
 
 /** The head waits for the first bytes of the body, which mostly come with it; when they do not, it goes alone. */

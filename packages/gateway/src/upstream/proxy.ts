@@ -30,14 +30,17 @@ export class Proxy implements ExchangeOwner {
   /** Set while the gateway stops. */
   closing = false
   private readonly options: ProxyOptions
+  readonly timeouts: Timeouts
   private readonly pool: Pool
 
   constructor(options: ProxyOptions) {
     this.options = options
-    const { connectMs, responseMs, bodyIdleMs } = options.timeouts
+    this.timeouts = options.timeouts
+    const { connectMs, bodyIdleMs } = options.timeouts
     this.pool = new Pool(options.origin, {
+      // An exchange has its own timers for both; these clear away what is left.
       connect: { timeout: connectMs },
-      headersTimeout: responseMs,
+      headersTimeout: 0,
       bodyTimeout: bodyIdleMs,
     })
   }
