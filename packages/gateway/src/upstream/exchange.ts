@@ -43,6 +43,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   /** The caller is gone, or was answered already. */
   private callerLeft = false
   private timer: NodeJS.Timeout
+  private bytesRead = 0
   private bytesSent = false
 
   constructor(owner: ExchangeOwner, request: EdgeRequest, response: EdgeResponse) {
@@ -69,8 +70,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
 
   /** @internal */
   answerTookTooLong(): void {
-    // The upstream may wait for the rest of a body that the caller is still sending.
-    if (!this.request.complete) {
+    const { socket, complete } = this.request
+    const moved = socket.bytesRead !== this.bytesRead
+    this.bytesRead = socket.bytesRead
+    // An upstream may wait for the rest of a body that the caller is still sending; not taking what is there is its fault.
+    if (!complete && (moved || !this.request.isPaused())) {
       this.timer = setTimeout(answerTooLong, this.owner.timeouts.responseMs, this)
       return
     }
