@@ -10,7 +10,7 @@ export const folder = fileURLToPath(new URL('..', import.meta.url))
 const page = join(folder, '../docs/benchmarks.md')
 
 /** What every bench takes: `--json` prints data only, `--quick` measures coarsely and writes no page. */
-export function options() {
+export function options(command = 'bench:memory') {
   const known = ['--json', '--quick', '--help']
   const unknown = process.argv.slice(2).find((option) => !known.includes(option))
   if (unknown !== undefined) {
@@ -18,7 +18,7 @@ export function options() {
     process.exit(2)
   }
   if (process.argv.includes('--help')) {
-    console.log('usage: npm run bench:memory [-- --json] [-- --quick]')
+    console.log(`usage: npm run ${command} [-- --json] [-- --quick]`)
     process.exit(0)
   }
   return { json: process.argv.includes('--json'), quick: process.argv.includes('--quick') }
