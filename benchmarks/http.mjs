@@ -1,6 +1,17 @@
 import { fileURLToPath } from 'node:url'
 import { setupCommand } from '../scripts/setup.mjs'
-import { folder, machine, median, options, prepare, progress, shuffled, table, versionOf, writePart } from './lib/bench.mjs'
+import {
+  folder,
+  machine,
+  median,
+  options,
+  prepare,
+  progress,
+  shuffled,
+  table,
+  versionOf,
+  writePart,
+} from './lib/bench.mjs'
 import { load, startServer } from './lib/load.mjs'
 
 /** What does a limit add to a request of node:http and Express, beside express-rate-limit? */
@@ -44,8 +55,18 @@ const guard = added('node guard', 'node')
 const express = added('express catraca', 'express')
 const peer = added('express express-rate-limit', 'express')
 const bars = [
-  { bar: '`rateLimit({ limit, window })` on node:http adds at most 1.5 µs', value: simple.median, met: simple.median <= 1.5, unit: 'µs' },
-  { bar: 'a guard with five policies on node:http adds at most 4 µs', value: guard.median, met: guard.median <= 4, unit: 'µs' },
+  {
+    bar: '`rateLimit({ limit, window })` on node:http adds at most 1.5 µs',
+    value: simple.median,
+    met: simple.median <= 1.5,
+    unit: 'µs',
+  },
+  {
+    bar: 'a guard with five policies on node:http adds at most 4 µs',
+    value: guard.median,
+    met: guard.median <= 4,
+    unit: 'µs',
+  },
   {
     bar: 'on Express at most 0.3x of what express-rate-limit adds',
     value: express.median / peer.median,
@@ -59,7 +80,8 @@ else {
   const of = (name, extra) => {
     const cpu = median(runs[name].map(({ us }) => us))
     const rate = median(runs[name].map(({ perSecond }) => perSecond))
-    const spread = extra === undefined ? '' : `${extra.median.toFixed(2)} (${extra.from.toFixed(2)} to ${extra.to.toFixed(2)})`
+    const spread =
+      extra === undefined ? '' : `${extra.median.toFixed(2)} (${extra.from.toFixed(2)} to ${extra.to.toFixed(2)})`
     return [name, cpu.toFixed(1), spread, String(Math.round(rate))]
   }
   const rows = [
@@ -77,7 +99,10 @@ else {
     '',
     table(['', 'CPU µs per request', 'added: median (middle half)', 'requests/s'], rows),
     '',
-    ...bars.map(({ bar, value, met, unit }) => `- ${bar}: **${met ? 'met' : 'missed'}**, ${value.toFixed(2)}${unit === 'x' ? 'x' : ` ${unit}`}`),
+    ...bars.map(
+      ({ bar, value, met, unit }) =>
+        `- ${bar}: **${met ? 'met' : 'missed'}**, ${value.toFixed(2)}${unit === 'x' ? 'x' : ` ${unit}`}`,
+    ),
   ].join('\n')
   console.log(text)
   if (!quick) writePart('http', text)

@@ -6,7 +6,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setupCommand } from '../scripts/setup.mjs'
-import { folder, machine, median, options, prepare, progress, shuffled, table, versionOf, writePart } from './lib/bench.mjs'
+import {
+  folder,
+  machine,
+  median,
+  options,
+  prepare,
+  progress,
+  shuffled,
+  table,
+  versionOf,
+  writePart,
+} from './lib/bench.mjs'
 import { load, startServer } from './lib/load.mjs'
 
 /** How many requests per second go through the gateway, beside http-proxy and nginx with limit_req? */

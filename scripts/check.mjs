@@ -9,7 +9,7 @@ import { fail, root, setup, tool } from './setup.mjs'
 setup()
 build()
 
-const packages = ['packages/catraca', 'packages/gateway']
+const packages = ['packages/catraca', 'packages/config', 'packages/gateway']
 const typeTests = 'packages/catraca/test/types/typecheck.tsconfig.json'
 const attw = `${tool('attw')} --profile esm-only --format ascii`
 const packed = mkdtempSync(join(tmpdir(), 'catraca-pack-'))
@@ -35,6 +35,7 @@ const steps = [
     step(`pack ${folder}`, 'npm', 'pack', `./${folder}`, '--pack-destination', packed, '--silent'),
   ]),
   step('types as published, catraca', 'sh', '-c', `${attw} ${packed}/catraca-0*.tgz`),
+  step('types as published, config', 'sh', '-c', `${attw} ${packed}/catraca-config-*.tgz`),
   step('types as published, gateway', 'sh', '-c', `${attw} ${packed}/catraca-gateway-*.tgz`),
   step('acceptance', process.execPath, 'scripts/acceptance.mjs', '--last'),
 ]

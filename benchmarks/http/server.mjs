@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
-import express from 'express'
-import { rateLimit as expressRateLimit } from 'express-rate-limit'
 import { rateLimit as ours } from 'catraca/express'
 import { createGuard } from 'catraca/http'
 import { rateLimit } from 'catraca/node'
+import express from 'express'
+import { rateLimit as expressRateLimit } from 'express-rate-limit'
 import { report } from '../lib/load.mjs'
 
 // Never reached, so that only the counting is measured.

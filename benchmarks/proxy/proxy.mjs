@@ -1,5 +1,4 @@
-import { createServer } from 'node:http'
-import { Agent } from 'node:http'
+import { Agent, createServer } from 'node:http'
 import { report } from '../lib/load.mjs'
 
 const [, , variant, upstream] = process.argv

@@ -1,4 +1,4 @@
-import { isObject, parseRoute, type Place, policyProblems, type Problem, problemsOf, unknownName } from 'catraca/policy'
+import { isObject, type Place, type Problem, parseRoute, policyProblems, problemsOf, unknownName } from 'catraca/policy'
 import type { GatewayDocument } from './gateway-document.ts'
 import { gatewayKeys, gatewayShape } from './gateway-shape.ts'
 
@@ -33,7 +33,8 @@ function meaningProblems({ upstreams, routes, auth, plans }: GatewayDocument): P
   const hashes = new Set<string>()
   auth?.apiKeys?.keys.forEach(({ sha256, plan }, index) => {
     const place = ['auth', 'apiKeys', 'keys', index]
-    if (hashes.has(sha256)) found.push(wrong([...place, 'sha256'], sha256, 'stands here a second time; allowed: each hash once'))
+    if (hashes.has(sha256))
+      found.push(wrong([...place, 'sha256'], sha256, 'stands here a second time; allowed: each hash once'))
     hashes.add(sha256)
     if (plan !== undefined && plans?.names.includes(plan) !== true) {
       found.push(unknownName(plan, plans?.names ?? [], [...place, 'plan'], 'plan', 'CATRACA_PLAN_UNKNOWN'))

@@ -35,12 +35,18 @@ export function readGatewayText(text: string, file: string, environment: Environ
 }
 
 /** Reads a policy document from a file. Rejects with the system's error when there is none. */
-export async function readPolicyFile(file: string, environment: Environment = process.env): Promise<Read<PolicyDocument>> {
+export async function readPolicyFile(
+  file: string,
+  environment: Environment = process.env,
+): Promise<Read<PolicyDocument>> {
   return readPolicyText(await readFile(file, 'utf8'), file, environment)
 }
 
 /** Reads a gateway file. Rejects with the system's error when there is none. */
-export async function readGatewayFile(file: string, environment: Environment = process.env): Promise<Read<GatewayDocument>> {
+export async function readGatewayFile(
+  file: string,
+  environment: Environment = process.env,
+): Promise<Read<GatewayDocument>> {
   return readGatewayText(await readFile(file, 'utf8'), file, environment)
 }
 
@@ -53,7 +59,14 @@ export function problemLine({ file, line, column, message, code }: FileProblem):
 export function fileError(problems: readonly FileProblem[]): CatracaError {
   const [first] = problems as readonly [FileProblem]
   const { path, value } = first
-  return new CatracaError(first.code, problems.map(problemLine).join('\n').replace(/ \[\w+\]$/, ''), { path, value })
+  return new CatracaError(
+    first.code,
+    problems
+      .map(problemLine)
+      .join('\n')
+      .replace(/ \[\w+\]$/, ''),
+    { path, value },
+  )
 }
 
 function readText<T>(

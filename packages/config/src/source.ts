@@ -1,5 +1,16 @@
 import type { Place } from 'catraca/policy'
-import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml'
 import { type Environment, fillIn } from './environment.ts'
 
 /** A place in a file; lines and columns begin at 1. */
@@ -67,7 +78,9 @@ export class Source {
     visit(this.document, {
       Alias: (_, node) => {
         if (node.resolve(this.document) !== undefined) return
-        problems.push(this.syntaxProblem(`*${node.source} is no anchor; write &${node.source} before it`, startOf(node)))
+        problems.push(
+          this.syntaxProblem(`*${node.source} is no anchor; write &${node.source} before it`, startOf(node)),
+        )
       },
     })
     return problems
@@ -129,7 +142,10 @@ function typed(text: string): unknown {
   return plain ? contents.value : text
 }
 
-function messageOf({ code, message, pos }: { code: string; message: string; pos: readonly [number, number] }, text: string): string {
+function messageOf(
+  { code, message, pos }: { code: string; message: string; pos: readonly [number, number] },
+  text: string,
+): string {
   if (code !== 'DUPLICATE_KEY') return message
   const [key] = /^("[^"\n]*"|'[^'\n]*'|[^:\n]*)/.exec(text.slice(pos[0], pos[0] + 100)) as RegExpExecArray
   return `the key ${key.trim()} stands here a second time; each key once`

@@ -123,7 +123,9 @@ export class Gateway {
     const found = await Promise.all(
       this.origins.map(async (origin) => {
         const wrong = await probe(origin, timeouts)
-        return wrong === undefined ? [] : [`upstream ${origin} ${wrong}; requests are answered 502 or 504 until it works`]
+        return wrong === undefined
+          ? []
+          : [`upstream ${origin} ${wrong}; requests are answered 502 or 504 until it works`]
       }),
     )
     return found.flat()
@@ -202,7 +204,10 @@ export class Gateway {
     response.limitFields = this.guard.fieldsOf(verdict)
     if (unknownKey) {
       const { header } = this.keys as ApiKeys
-      answerProblem(request, response, 401, `The key in ${header} is not known.`, undefined, ['WWW-Authenticate', 'ApiKey'])
+      answerProblem(request, response, 401, `The key in ${header} is not known.`, undefined, [
+        'WWW-Authenticate',
+        'ApiKey',
+      ])
       return
     }
     this.admitted++

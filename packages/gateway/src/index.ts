@@ -1,5 +1,5 @@
-export * from 'catraca'
 export type { GatewayDocument } from '@catraca/config'
+export * from 'catraca'
 export type { Per } from './edge/header-identity.ts'
 export { createGateway, type Gateway, type GatewayStats, type ListenOptions } from './gateway.ts'
 export type { AccessEntry, GatewayOptions } from './options.ts'

@@ -72,7 +72,9 @@ export function documentOf(options: GatewayOptions): GatewayDocument {
   const checked = document ?? simpleDocument(options)
   const [first, ...more] = gatewayProblems(checked)
   if (first !== undefined) {
-    throw document === undefined ? problemError({ ...first, place: [optionAt(first.place)] }) : problemError(first, more.length)
+    throw document === undefined
+      ? problemError({ ...first, place: [optionAt(first.place)] })
+      : problemError(first, more.length)
   }
   return checked
 }

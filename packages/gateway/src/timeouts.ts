@@ -17,7 +17,13 @@ export interface Timeouts {
 const maxMs = 2 ** 31 - 1
 
 /** The timeouts of a document, defaults filled in. */
-export function timeoutsOf({ connect = '1s', response = '5s', bodyIdle = '5s', clientIdle = '60s' }: TimeoutsEntry = {}): Timeouts {
-  const ms = (value: Parameters<typeof durationMs>[0]): number => Math.min(maxMs, Math.max(1, Math.round(durationMs(value))))
+export function timeoutsOf({
+  connect = '1s',
+  response = '5s',
+  bodyIdle = '5s',
+  clientIdle = '60s',
+}: TimeoutsEntry = {}): Timeouts {
+  const ms = (value: Parameters<typeof durationMs>[0]): number =>
+    Math.min(maxMs, Math.max(1, Math.round(durationMs(value))))
   return { connectMs: ms(connect), responseMs: ms(response), bodyIdleMs: ms(bodyIdle), clientIdleMs: ms(clientIdle) }
 }

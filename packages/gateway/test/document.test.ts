@@ -24,7 +24,11 @@ describe('routes', () => {
     )
     const text = async (path: string): Promise<string> => (await ask(`${url}${path}`)).body.toString()
     expect(await text('/auth/token')).toBe('auth')
-    expect([await text('/catalog/1'), await text('/catalog/2'), await text('/catalog/3')]).toEqual(['one', 'two', 'one'])
+    expect([await text('/catalog/1'), await text('/catalog/2'), await text('/catalog/3')]).toEqual([
+      'one',
+      'two',
+      'one',
+    ])
     const unknown = await ask(`${url}/nowhere`)
     expect(unknown.status).toBe(404)
     expect(unknown.headers['content-type']).toBe('application/problem+json')
@@ -46,7 +50,11 @@ describe('routes', () => {
       ),
     )
     const by = async (host: string): Promise<string> => (await ask(url, { headers: { host } })).body.toString()
-    expect([await by('shop.example'), await by('SHOP.example:8080'), await by('x.example')]).toEqual(['shop', 'shop', 'other'])
+    expect([await by('shop.example'), await by('SHOP.example:8080'), await by('x.example')]).toEqual([
+      'shop',
+      'shop',
+      'other',
+    ])
   })
 })
 
@@ -94,12 +102,20 @@ describe('API keys', () => {
     const upstream = await startUpstream()
     const { url, entries } = await startWith(documentWith({ app: upstream.origin }, { policies, auth, plans }))
     const status = (key: string): Promise<number> => ask(url, { headers: { 'x-api-key': key } }).then((a) => a.status)
-    expect([await status('k1'), await status('k2'), await status('k1'), await status('k2')]).toEqual([200, 200, 429, 429])
+    expect([await status('k1'), await status('k2'), await status('k1'), await status('k2')]).toEqual([
+      200, 200, 429, 429,
+    ])
     const beta: number[] = []
     for (let count = 0; count < 5; count++) beta.push(await status('k3'))
     expect(beta).toEqual([200, 200, 200, 200, 429])
     expect(upstream.seen.every(({ headers }) => headers['x-api-key'] === undefined)).toBe(true)
-    expect(entries[0]).toMatchObject({ client: 'acme', status: 200, decision: 'admitted', policy: 'client', remaining: 1 })
+    expect(entries[0]).toMatchObject({
+      client: 'acme',
+      status: 200,
+      decision: 'admitted',
+      policy: 'client',
+      remaining: 1,
+    })
     expect(entries[0]?.keyId).toMatch(/^[0-9a-f]{8}$/)
     expect(entries.at(-1)).toMatchObject({ client: 'beta', plan: 'pro', status: 429, decision: 'refused' })
   })
@@ -169,8 +185,14 @@ describe('a policy that looks into the body', () => {
 describe('a document that changes', () => {
   test('drops no request and keeps what was used', async () => {
     const upstream = await startUpstream((_, response) => setTimeout(() => response.end('ok'), 5))
-    const before = documentWith({ app: upstream.origin }, { policies: { net: { per: 'address', rule: { algorithm: 'token-bucket', limit: 400, window: '1d' } } } })
-    const after = documentWith({ app: upstream.origin }, { policies: { net: { per: 'address', rule: { algorithm: 'token-bucket', limit: 600, window: '1d' } } } })
+    const before = documentWith(
+      { app: upstream.origin },
+      { policies: { net: { per: 'address', rule: { algorithm: 'token-bucket', limit: 400, window: '1d' } } } },
+    )
+    const after = documentWith(
+      { app: upstream.origin },
+      { policies: { net: { per: 'address', rule: { algorithm: 'token-bucket', limit: 600, window: '1d' } } } },
+    )
     const { url, gateway } = await startWith(before)
     const statuses: number[] = []
     await Promise.all(

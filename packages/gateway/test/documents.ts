@@ -5,7 +5,10 @@ import { onTestFinished } from 'vitest'
 import type { Running } from './helpers.ts'
 
 /** A document with one open policy; what a test is about comes on top. */
-export function documentWith(upstreams: GatewayDocument['upstreams'], rest: Partial<GatewayDocument> = {}): GatewayDocument {
+export function documentWith(
+  upstreams: GatewayDocument['upstreams'],
+  rest: Partial<GatewayDocument> = {},
+): GatewayDocument {
   return {
     version: 1,
     trust: { proxies: 0 },

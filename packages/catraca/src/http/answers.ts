@@ -1,5 +1,5 @@
-import { CatracaError, show } from '../core/errors.ts'
 import type { Decision, Source } from '../core/decision.ts'
+import { CatracaError, show } from '../core/errors.ts'
 import type { Said, Verdict } from '../policy/verdict.ts'
 import { legacyFields, PolicyFields } from './limit-fields.ts'
 import { refusalProblem } from './problem.ts'

@@ -1,4 +1,4 @@
-import { later, nowUs as clockUs, onClockStep } from '../core/clock.ts'
+import { nowUs as clockUs, later, onClockStep } from '../core/clock.ts'
 import { Decision } from '../core/decision.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
 import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'

@@ -87,7 +87,13 @@ export class SimpleLimit<Q> {
   }
 
   /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
-  take(request: Q, method: string, target: string, peer: string | undefined, header: (name: string) => string | undefined): Decision | undefined {
+  take(
+    request: Q,
+    method: string,
+    target: string,
+    peer: string | undefined,
+    header: (name: string) => string | undefined,
+  ): Decision | undefined {
     const { skip, key, cost } = this.options
     if (skip?.(request) === true) return undefined
     const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(method, target)
@@ -114,10 +120,14 @@ export class SimpleLimit<Q> {
 
 function ruleOf({ limit, window, algorithm = 'sliding-counter', burst }: LimitOptions, path: string): Rule {
   if (!algorithms.includes(algorithm)) {
-    throw new CatracaError('CATRACA_OPTION_INVALID', `${path}.algorithm is ${show(algorithm)}; allowed: ${algorithms.join(', ')}`, {
-      path: `${path}.algorithm`,
-      value: algorithm,
-    })
+    throw new CatracaError(
+      'CATRACA_OPTION_INVALID',
+      `${path}.algorithm is ${show(algorithm)}; allowed: ${algorithms.join(', ')}`,
+      {
+        path: `${path}.algorithm`,
+        value: algorithm,
+      },
+    )
   }
   const make = registry[algorithm]?.make as (options: object) => Rule
   return make({ limit, window, ...(burst !== undefined && { burst }) })

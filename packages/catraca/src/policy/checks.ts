@@ -1,5 +1,5 @@
-import type { CheckCode } from '../core/errors.ts'
 import { durationText, durationUs } from '../core/duration.ts'
+import type { CheckCode } from '../core/errors.ts'
 import type { Rule } from '../core/rule.ts'
 import { boundsOf } from './bounds.ts'
 import { oversold } from './budget.ts'
@@ -156,7 +156,10 @@ function never(policies: Policies): Found[] {
     return variantsOf(policy).flatMap(({ place, rule }) => {
       const most = mostWithin(rule, spanMs)
       if (most <= promise.limit) return []
-      const found = most === Infinity ? `limits what is under way at once, not what passes in ${span}` : `lets up to ${most} pass in ${span}`
+      const found =
+        most === Infinity
+          ? `limits what is under way at once, not what passes in ${span}`
+          : `lets up to ${most} pass in ${span}`
       return [warning(place, `${found}, never asks for ${promise.limit}; ${advice(rule, promise.limit, span)}`)]
     })
   })
@@ -164,11 +167,20 @@ function never(policies: Policies): Found[] {
 
 /** Calendar periods are never shorter than this: clocks are changed, and a zone may skip a date. */
 const hourMs = 3_600_000
-const shortestMs: Readonly<Record<string, number>> = { day: 22 * hourMs, week: 143 * hourMs, month: 647 * hourMs, year: 8_735 * hourMs }
+const shortestMs: Readonly<Record<string, number>> = {
+  day: 22 * hourMs,
+  week: 143 * hourMs,
+  month: 647 * hourMs,
+  year: 8_735 * hourMs,
+}
 
 /** Units a rule lets pass at most in any span; Infinity where it does not limit that. */
 function mostWithin(rule: Rule, spanMs: number): number {
-  const { limit = rule.limit, windowMs, period } = rule.options as { limit?: number; windowMs?: number; period?: string }
+  const {
+    limit = rule.limit,
+    windowMs,
+    period,
+  } = rule.options as { limit?: number; windowMs?: number; period?: string }
   const length = windowMs ?? shortestMs[period ?? '']
   if (length === undefined) return Infinity
   const windows = Math.ceil(spanMs / length)
@@ -222,10 +234,13 @@ function burst(policies: Policies): Found[] {
     ]
     return written.flatMap(({ at, given, rule }) => {
       const { limit, windowMs } = (rule?.options ?? {}) as { limit?: number; windowMs?: number }
-      if (given['burst'] === undefined || limit === undefined || windowMs === undefined || windowMs < minuteMs) return []
+      if (given['burst'] === undefined || limit === undefined || windowMs === undefined || windowMs < minuteMs)
+        return []
       const share = percent(((given['burst'] as number) * windowMs) / (limit * minuteMs))
       if (share >= usualBurst.from && share <= usualBurst.to) return []
-      return [note(['policies', policy.name, ...at, 'burst'], `is ${share} % of the limit per minute; 10 to 25 % is usual`)]
+      return [
+        note(['policies', policy.name, ...at, 'burst'], `is ${share} % of the limit per minute; 10 to 25 % is usual`),
+      ]
     })
   })
 }

@@ -159,7 +159,9 @@ const policy: ObjectShape = {
 
 const checkSwitches = Object.fromEntries(
   Object.entries(codes).flatMap(([code, { kind, words }]): [string, Shape][] =>
-    kind === 'check' ? [[code, { kind: 'choice', of: ['on', 'off'], default: 'on', words: `whether to say that ${words}` }]] : [],
+    kind === 'check'
+      ? [[code, { kind: 'choice', of: ['on', 'off'], default: 'on', words: `whether to say that ${words}` }]]
+      : [],
   ),
 )
 

@@ -135,7 +135,11 @@ export class Enforcer implements Issuer {
   }
 
   private sources(): Source[] {
-    return this.policies.variants.map(({ policy, variant }) => ({ name: policy.name, rule: variant.rule, issuer: this }))
+    return this.policies.variants.map(({ policy, variant }) => ({
+      name: policy.name,
+      rule: variant.rule,
+      issuer: this,
+    }))
   }
 }
 

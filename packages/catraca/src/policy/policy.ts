@@ -103,7 +103,8 @@ class Reader {
     this.exemptRoutes = this.routes(exempt.routes ?? [], ['exempt', 'routes'])
     this.exemptAddresses = this.addresses(exempt.addresses ?? [], ['exempt', 'addresses'])
     this.addresses(trust?.from ?? [], ['trust', 'from'])
-    for (const name of Object.keys(document.capacity?.clients ?? {})) this.checkPlan(name, ['capacity', 'clients', name])
+    for (const name of Object.keys(document.capacity?.clients ?? {}))
+      this.checkPlan(name, ['capacity', 'clients', name])
     for (const [name, entry] of Object.entries(document.policies)) this.readPolicy(name, entry)
     for (const policy of this.drafts) this.readInsteadOf(policy)
   }

@@ -8,13 +8,18 @@ const durationPattern = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$'
 
 /** The JSON Schema (2020-12) of a policy document, written from the data that the checker reads. */
 export function policySchema(): Schema {
-  return { $schema: 'https://json-schema.org/draft/2020-12/schema', title: 'catraca policy', ...schemaOf(documentShape) }
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'catraca policy',
+    ...schemaOf(documentShape),
+  }
 }
 
 /** The JSON Schema of a shape. Forms that this version does not have are not in it. */
 export function schemaOf(shape: Shape): Schema {
   const description = shape.words
-  const fallback = 'default' in shape && shape.default !== undefined && shape.default !== '' ? { default: shape.default } : {}
+  const fallback =
+    'default' in shape && shape.default !== undefined && shape.default !== '' ? { default: shape.default } : {}
   const common = { ...(description !== '' && { description }), ...fallback }
   switch (shape.kind) {
     case 'integer':
@@ -50,7 +55,9 @@ export function schemaOf(shape: Shape): Schema {
     case 'object':
       return objectSchema(shape, {})
     case 'variant': {
-      const variants = Object.entries(shape.of).map(([name, one]) => objectSchema(one, { [shape.key]: { const: name } }))
+      const variants = Object.entries(shape.of).map(([name, one]) =>
+        objectSchema(one, { [shape.key]: { const: name } }),
+      )
       return { oneOf: variants, ...common }
     }
     case 'either': {
@@ -78,5 +85,7 @@ function objectSchema({ keys, required, words }: ObjectShape, fixed: Record<stri
 function withoutNamedDefault(schema: Schema, keys: Readonly<Record<string, unknown>>): Schema {
   const { default: value, ...rest } = schema
   if (value === undefined) return schema
-  return typeof value === 'string' && value in keys ? { ...rest, description: `${String(rest['description'])}; default: ${value}` } : schema
+  return typeof value === 'string' && value in keys
+    ? { ...rest, description: `${String(rest['description'])}; default: ${value}` }
+    : schema
 }

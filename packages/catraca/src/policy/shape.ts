@@ -102,7 +102,12 @@ function mapProblems(shape: Shape & { kind: 'map' }, value: unknown, place: Plac
     if (name === '' || (shape.pattern !== undefined && !new RegExp(shape.pattern).test(name))) {
       const allowed = shape.pattern === undefined ? 'a name that is not empty' : nameWords
       return [
-        { code: 'CATRACA_NAME_INVALID', place: at, value: name, words: `is no name here; allowed: ${allowed}` } as const,
+        {
+          code: 'CATRACA_NAME_INVALID',
+          place: at,
+          value: name,
+          words: `is no name here; allowed: ${allowed}`,
+        } as const,
       ]
     }
     return problemsOf(shape.of, value[name], at)

@@ -66,7 +66,10 @@ export const designDocument: PolicyDocument = {
 }
 
 /** A copy of the design document with some policies changed, added or, when undefined, taken out. */
-export function changed(policies: Record<string, object | undefined>, rest: Partial<PolicyDocument> = {}): PolicyDocument {
+export function changed(
+  policies: Record<string, object | undefined>,
+  rest: Partial<PolicyDocument> = {},
+): PolicyDocument {
   const all = Object.entries({ ...designDocument.policies, ...policies }).filter(([, entry]) => entry !== undefined)
   return { ...designDocument, ...rest, policies: Object.fromEntries(all) as PolicyDocument['policies'] }
 }

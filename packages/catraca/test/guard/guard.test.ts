@@ -108,7 +108,10 @@ describe('who is counted', () => {
       for (let second = 0; second < 60; second++) {
         const now = t0 + second * 1_000
         if (busy) passing(guard, 100, { identity: { client: 'b' }, now })
-        list.push(ask(guard, { identity: { client: 'a' }, now }).allowed, ask(guard, { identity: { client: 'a' }, now }).allowed)
+        list.push(
+          ask(guard, { identity: { client: 'a' }, now }).allowed,
+          ask(guard, { identity: { client: 'a' }, now }).allowed,
+        )
       }
       return list
     }
@@ -148,7 +151,11 @@ describe('stages', () => {
     for (const charge of ['admitted', 'attempts'] as const) {
       const guard = createGuard<Asked>({
         policies: changed({
-          'address-net': { per: 'address', charge, rule: { algorithm: 'token-bucket', limit: 60, window: '1m', burst: 60 } },
+          'address-net': {
+            per: 'address',
+            charge,
+            rule: { algorithm: 'token-bucket', limit: 60, window: '1m', burst: 60 },
+          },
           'in-flight': undefined,
         }),
         identify: identityOf,
@@ -163,7 +170,9 @@ describe('stages', () => {
 
   test('permits come back when the answer is over', () => {
     const guard = createGuard<Asked>({
-      policies: changed({ 'in-flight': { per: 'client', match: { identity: 'client' }, rule: { algorithm: 'concurrency', limit: 2 } } }),
+      policies: changed({
+        'in-flight': { per: 'client', match: { identity: 'client' }, rule: { algorithm: 'concurrency', limit: 2 } },
+      }),
       identify: identityOf,
     })
     const identity = { client: 'c', plan: 'pro' }
@@ -178,7 +187,11 @@ describe('stages', () => {
   test('observed policies refuse nothing and have the state they would have alone', () => {
     const guard = createGuard<Asked>({
       policies: changed({
-        'whole-service': { per: 'service', mode: 'observe', rule: { algorithm: 'token-bucket', limit: 3, window: '1m' } },
+        'whole-service': {
+          per: 'service',
+          mode: 'observe',
+          rule: { algorithm: 'token-bucket', limit: 3, window: '1m' },
+        },
       }),
       identify: identityOf,
     })
@@ -190,7 +203,10 @@ describe('stages', () => {
 
   test('insteadOf displaces only where it is enforced', () => {
     const policy = designDocument.policies['expensive'] as object
-    const guard = createGuard<Asked>({ policies: changed({ expensive: { ...policy, mode: 'observe' } }), identify: identityOf })
+    const guard = createGuard<Asked>({
+      policies: changed({ expensive: { ...policy, mode: 'observe' } }),
+      identify: identityOf,
+    })
     const verdict = ask(guard, { method: 'POST', target: '/v1/lotes/importar', identity: { client: 'c' }, now: t0 })
     expect(verdict.admitted.map(({ policy: { name } }) => name)).toContain('per-client')
     expect(verdict.observed.map(({ policy: { name } }) => name)).toContain('expensive')
@@ -198,7 +214,10 @@ describe('stages', () => {
 
   test('what is exempt is neither counted nor refused', () => {
     const guard = createGuard<Asked>({
-      policies: { ...designDocument, exempt: { routes: ['GET /health/**'], addresses: ['198.51.100.0/24'], clients: ['vip'] } },
+      policies: {
+        ...designDocument,
+        exempt: { routes: ['GET /health/**'], addresses: ['198.51.100.0/24'], clients: ['vip'] },
+      },
       identify: identityOf,
     })
     expect(passing(guard, 200, { target: '/health' })).toBe(200)
@@ -238,7 +257,10 @@ describe('a document replaced while requests go on', () => {
   })
 
   test('a client that changes its plan back and forth gains nothing', () => {
-    const guard = createGuard<Asked>({ policies: changed({ 'address-net': undefined, 'in-flight': undefined }), identify: identityOf })
+    const guard = createGuard<Asked>({
+      policies: changed({ 'address-net': undefined, 'in-flight': undefined }),
+      identify: identityOf,
+    })
     let passed = 0
     for (let turn = 0; turn < 1_000; turn++) {
       const plan = turn % 2 === 0 ? 'free' : 'pro'

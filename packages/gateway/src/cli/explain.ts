@@ -33,12 +33,20 @@ export function addExplain(program: Command): void {
     .option('-c, --config <file>', 'YAML or JSON', 'catraca.yaml')
     .option('--method <method>', 'request method', (text) => text.toUpperCase(), 'GET')
     .requiredOption('--path <path>', 'request path')
-    .option('--client <client>', 'the client that asks; its plan is that of its key in the file, unless --plan is given')
+    .option(
+      '--client <client>',
+      'the client that asks; its plan is that of its key in the file, unless --plan is given',
+    )
     .option('--plan <plan>', 'its plan')
     .option('--user <user>', 'the user that asks')
     .option('--tenant <tenant>', 'its tenant')
     .option('--address <address>', 'its address', '192.0.2.1')
-    .option('--attribute <name=value>', 'header:<name> or body:<field> with its value; can be repeated', readAttribute, {})
+    .option(
+      '--attribute <name=value>',
+      'header:<name> or body:<field> with its value; can be repeated',
+      readAttribute,
+      {},
+    )
     .addOption(new Option('--language <language>', 'language of the words').choices(['en', 'pt']).default('en'))
     .option('--all', 'also the policies that do not speak, and why')
     .option('--json', 'print one JSON object')

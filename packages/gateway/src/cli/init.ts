@@ -40,5 +40,7 @@ async function init(file: string, { preset, force }: InitFlags): Promise<void> {
     if (code === 'EEXIST') throw new Error(`${file} is there already; --force writes over it`, { cause: error })
     throw new Error(`${file} cannot be written (${code})`, { cause: error })
   }
-  process.stdout.write(`wrote ${file} (preset ${preset})\n  next: catraca check ${file}\n        catraca up -c ${file}\n`)
+  process.stdout.write(
+    `wrote ${file} (preset ${preset})\n  next: catraca check ${file}\n        catraca up -c ${file}\n`,
+  )
 }

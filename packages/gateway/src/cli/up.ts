@@ -76,7 +76,9 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
   const { config, upstream, limit, burst, per, trust } = flags
   // Not left to commander, which would report it before an unknown flag, and so hide `--upsteam`.
   if (upstream === undefined && config === undefined)
-    command.error("error: required option '--upstream <origin>' not specified, nor a file with -c; see catraca up --help")
+    command.error(
+      "error: required option '--upstream <origin>' not specified, nor a file with -c; see catraca up --help",
+    )
   const clash = onlyWithoutFile.find((name) => config !== undefined && command.getOptionValueSource(name) === 'cli')
   if (clash !== undefined) command.error(`error: option '--${clash}' cannot be used with -c; say it in ${config}`)
   const warnings = new Warnings((line) => live.note(line))
@@ -101,7 +103,8 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
   if (process.connected) process.send?.({ ready: url })
   if (log === 'live') live.start()
   void gateway.probeUpstreams().then((wrong) => wrong.forEach(onWarning))
-  const unwatch = config === undefined ? () => {} : watchFile(config, () => reload(gateway, config, (line) => live.note(line)))
+  const unwatch =
+    config === undefined ? () => {} : watchFile(config, () => reload(gateway, config, (line) => live.note(line)))
   await stop
   unwatch()
   await gateway.close()

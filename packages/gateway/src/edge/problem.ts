@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { spareUnreadBody } from 'catraca/node'
 import type { Answer } from 'catraca/http'
+import { spareUnreadBody } from 'catraca/node'
 import type { EdgeRequest, EdgeResponse } from './messages.ts'
 
 /** What a problem answer says beyond its status and detail. */

@@ -1,5 +1,5 @@
-import { peerAddress } from '../edge/peer-address.ts'
 import type { EdgeRequest } from '../edge/messages.ts'
+import { peerAddress } from '../edge/peer-address.ts'
 import { endsHere, namedByConnection } from './hop-by-hop.ts'
 
 /** Written anew or answered here. The other spelling of the forwarding fields is dropped so that the two cannot differ. */
