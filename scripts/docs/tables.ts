@@ -11,6 +11,8 @@ import {
   slidingLog,
   tokenBucket,
 } from 'catraca'
+import { documentShape, type ObjectShape, allowedWords, type Shape } from 'catraca/policy'
+import { gatewayKeys, gatewayShape } from '../../packages/config/src/gateway-shape.ts'
 import { type RuleKind, registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { durationText } from '../../packages/catraca/src/core/duration.ts'
 
@@ -20,6 +22,8 @@ export const blocks: Readonly<Record<string, () => string>> = {
   'three windows': threeWindows,
   'two knobs': twoKnobs,
   'rate, quota, concurrency': rateQuotaConcurrency,
+  'policy keys': () => keys(documentShape),
+  'gateway keys': () => keys({ ...gatewayShape, keys: gatewayKeys }),
   ...Object.fromEntries(Object.keys(registry).map((name) => [`options ${name}`, () => options(name)])),
 }
 
@@ -193,4 +197,51 @@ function show(value: string | number): string {
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+/** Every key of a document with what may stand there, from the data that the checker reads. */
+function keys(shape: ObjectShape): string {
+  return table(['key', 'may be', 'default', 'means'], rowsOf(shape, ''))
+}
+
+function rowsOf(shape: Shape, path: string): string[][] {
+  switch (shape.kind) {
+    case 'object':
+      return Object.entries(shape.keys).flatMap(([name, one]) => {
+        if (one.kind === 'later') return []
+        const at = path === '' ? name : `${path}.${name}`
+        const given = 'default' in one && one.default !== undefined && one.default !== '' ? `\`${one.default}\`` : ''
+        const needed = shape.required.includes(name) ? 'required' : given
+        return [[`\`${at}\``, mayBe(one), needed, one.words], ...rowsOf(one, at)]
+      })
+    case 'map':
+      return rowsOf(shape.of, `${path}.<${shape.name}>`)
+    case 'list':
+      return rowsOf(shape.of, `${path}[]`)
+    case 'either':
+      return shape.of.flatMap((one) => (one.kind === 'object' ? rowsOf(one, path) : []))
+    default:
+      return []
+  }
+}
+
+/** What may stand at a key, in a few words. */
+function mayBe(shape: Shape): string {
+  switch (shape.kind) {
+    case 'object':
+      return 'object'
+    case 'map':
+      return `object by ${shape.name}`
+    case 'list':
+      return `list of ${mayBe(shape.of)}`
+    case 'variant':
+      return `object with \`${shape.key}\`: ${Object.keys(shape.of).join(', ')}`
+    case 'either':
+      return shape.of
+        .filter(({ kind }) => kind !== 'later')
+        .map(mayBe)
+        .join(', or ')
+    default:
+      return allowedWords(shape)
+  }
 }

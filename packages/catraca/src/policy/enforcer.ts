@@ -160,16 +160,27 @@ function stacksOf({ list }: Policies): Record<Stage, Stacked> {
 export function applies(policy: Policy, facts: Facts): boolean {
   if (!matches(policy, facts)) return false
   if (facts.failed && policy.identity === 'anonymous') return true
-  for (const other of policy.displacedBy) if (other.mode === 'enforce' && applies(other, facts)) return false
+  for (const other of policy.displacedBy) if (displaces(other, facts)) return false
   return true
+}
+
+/** True when a policy surely stands in for another: a path that servers read in different ways must not choose the laxer. */
+export function displaces(policy: Policy, facts: Facts): boolean {
+  return policy.mode === 'enforce' && applies(policy, facts) && isOnRoute(policy, facts, true)
 }
 
 /** True when a request is one of those a policy is about. */
 export function matches(policy: Policy, facts: Facts): boolean {
-  const { identity, routes } = policy
-  if (identity !== undefined && !isKnownAs(identity, facts)) return false
+  const { identity } = policy
+  return (identity === undefined || isKnownAs(identity, facts)) && isOnRoute(policy, facts, false)
+}
+
+/** @param surely In every reading of the path, not only in one. */
+function isOnRoute({ routes }: Policy, { method, path }: Facts, surely: boolean): boolean {
   if (routes === undefined) return true
-  for (const route of routes) if (route.matches(facts.method, facts.path)) return true
+  for (const route of routes) {
+    if (surely ? route.matchesSurely(method, path) : route.matches(method, path)) return true
+  }
   return false
 }
 

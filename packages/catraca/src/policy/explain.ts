@@ -1,7 +1,7 @@
 import type { PolicyDecision } from '../core/decision.ts'
 import { type Bounds, boundsOf } from './bounds.ts'
 import type { Mode, StoreFailure } from './document.ts'
-import { applies, type Enforcer, matches, planOf } from './enforcer.ts'
+import { applies, displaces, type Enforcer, matches, planOf } from './enforcer.ts'
 import type { Descriptor, Facts, Identity } from './facts.ts'
 import { valueOf } from './key-part.ts'
 import { normalPath } from './path.ts'
@@ -73,7 +73,7 @@ function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {
     return matches(anywhere, facts) ? 'other route' : 'other identity'
   }
   if (applies(policy, facts)) return undefined
-  const other = policy.displacedBy.find((one) => one.mode === 'enforce' && applies(one, facts))
+  const other = policy.displacedBy.find((one) => displaces(one, facts))
   return `${other?.name} stands in`
 }
 

@@ -228,6 +228,26 @@ describe('stages', () => {
   })
 })
 
+describe('a path that servers read in different ways', () => {
+  const ambiguous = ['/health/../events', '/health/%2e%2e/events', '/health%2f..%2fevents', '//health/../events']
+
+  test.each(ambiguous)('%s is not exempt like /health, and chooses no laxer policy', (target) => {
+    const lax = {
+      match: { routes: ['GET /health/**'] },
+      per: 'address',
+      insteadOf: 'address-net',
+      rule: { algorithm: 'token-bucket', limit: 1_000, window: '1m' },
+    }
+    expect(passing(design(), 50, { target, now: t0 })).toBe(5)
+    const guard = createGuard<Asked>({
+      policies: changed({ lax, anonymous: undefined }, { exempt: {} }),
+      identify: identityOf,
+    })
+    expect(passing(guard, 500, { target, now: t0 })).toBe(60)
+    expect(passing(guard, 500, { target: '/health/live', now: t0 })).toBe(500)
+  })
+})
+
 describe('a document replaced while requests go on', () => {
   const numbers = (limit: number, burst: number) =>
     changed({
