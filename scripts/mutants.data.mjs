@@ -5,6 +5,7 @@ const ring = `${src}/algorithms/ring/ring.ts`
 const fixed = `${src}/algorithms/fixed-window/fixed-window.ts`
 const limiter = `${src}/limiter/limiter.ts`
 const ledger = `${src}/stores/memory/memory-ledger.ts`
+const enforcer = `${src}/policy/enforcer.ts`
 
 /** Defects of one line. Each, planted alone, must turn the suite red. */
 export const mutants = [
@@ -158,5 +159,77 @@ export const mutants = [
     file: ledger,
     find: 'if (decision.generation < (this.resets[policy]?.get(key) ?? 0)) return 0',
     replace: '',
+  },
+  {
+    name: 'a later refusal keeps what earlier stages charged',
+    file: enforcer,
+    find: 'this.giveBack(verdict, facts.nowUs)\n    for',
+    replace: 'for',
+  },
+  {
+    name: 'attempts given back',
+    file: enforcer,
+    find: 'if (!policy.keepsAttempts || decision.source.rule.holds)',
+    replace: 'if (true)',
+  },
+  {
+    name: 'an observed policy displaces',
+    file: enforcer,
+    find: "policy.mode === 'enforce' && applies(policy, facts) && isOnRoute",
+    replace: 'applies(policy, facts) && isOnRoute',
+  },
+  {
+    name: 'one reading of a path is enough to displace',
+    file: enforcer,
+    find: 'isOnRoute(policy, facts, true)',
+    replace: 'isOnRoute(policy, facts, false)',
+  },
+  {
+    name: 'a failed credential has the limit for visitors',
+    file: enforcer,
+    find: "if (facts.failed && policy.identity === 'anonymous') return true",
+    replace: '',
+  },
+  {
+    name: 'the cost of a policy forgotten',
+    file: enforcer,
+    find: 'costs.push(policy.cost * facts.units)',
+    replace: 'costs.push(facts.units)',
+  },
+  {
+    name: 'an undeclared plan has no limit of its own',
+    file: enforcer,
+    find: 'return plan !== undefined && plans.has(plan) ? plan : defaultPlan',
+    replace: 'return plan',
+  },
+  {
+    name: 'parts of a key run together',
+    file: `${src}/policy/key-part.ts`,
+    find: '`${value.length}:${value}`',
+    replace: 'value',
+  },
+  {
+    name: 'a number and its text are two keys',
+    file: `${src}/http/request-facts.ts`,
+    find: '? String(value)',
+    replace: '? JSON.stringify(value)',
+  },
+  {
+    name: 'the address the caller claims',
+    file: `${src}/http/trust.ts`,
+    find: 'if (this.proxies === 0 || !this.peerIsTrusted) return this.peerAddress',
+    replace: '',
+  },
+  {
+    name: 'a refusal that a cache may keep',
+    file: `${src}/http/answers.ts`,
+    find: "'no-store'",
+    replace: "'max-age=60'",
+  },
+  {
+    name: 'the spread of Retry-After downwards',
+    file: `${src}/http/retry-after.ts`,
+    find: '1.1',
+    replace: '0.9',
   },
 ]

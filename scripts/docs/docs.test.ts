@@ -8,7 +8,13 @@ import { registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { blocks } from './tables.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const pages = ['README.md', 'CONTRIBUTING.md', ...markdownIn('docs'), ...markdownIn('docs/rules'), ...markdownIn('docs/guides')]
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...markdownIn('docs'),
+  ...markdownIn('docs/rules'),
+  ...markdownIn('docs/guides'),
+]
 /** `npm run docs` sets this and writes what the tests otherwise compare. */
 const update = process.env['UPDATE_DOCS'] === '1'
 

@@ -11,10 +11,10 @@ import {
   slidingLog,
   tokenBucket,
 } from 'catraca'
-import { documentShape, type ObjectShape, allowedWords, type Shape } from 'catraca/policy'
-import { gatewayKeys, gatewayShape } from '../../packages/config/src/gateway-shape.ts'
+import { allowedWords, documentShape, type ObjectShape, type Shape } from 'catraca/policy'
 import { type RuleKind, registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { durationText } from '../../packages/catraca/src/core/duration.ts'
+import { gatewayKeys, gatewayShape } from '../../packages/config/src/gateway-shape.ts'
 
 /** The generated parts of the pages by name: each comes from a run of the library, or from its data. */
 export const blocks: Readonly<Record<string, () => string>> = {
