@@ -4,7 +4,7 @@ import type { Ledger, Store, StoreHooks } from '../stores/store.ts'
 import type { Facts } from './facts.ts'
 import { keyOf } from './key-part.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
-import { type Said, Verdict } from './verdict.ts'
+import type { Verdict } from './verdict.ts'
 
 /**
  * Enforces a document over a store. Each stage is one stack: its policies are asked together, and all are charged or
@@ -204,5 +204,3 @@ function variantOf(policy: Policy, facts: Facts, policies: Policies): Variant {
 export function planOf(plan: string | undefined, { plans, defaultPlan }: Policies): string | undefined {
   return plan !== undefined && plans.has(plan) ? plan : defaultPlan
 }
-
-export type { Said }

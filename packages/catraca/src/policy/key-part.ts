@@ -69,7 +69,7 @@ function rawValue({ kind, name }: KeyPart, facts: Facts): string | undefined {
       const value = facts.header(name)
       return value === undefined || value === '' ? undefined : sha256(value)
     }
-    case 'body':
+    default:
       return facts.bodyField(name)
   }
 }

@@ -99,6 +99,7 @@ const steps = (...list: readonly (Pick<Step, 'move' | 'cost'> & Partial<Step>)[]
 })
 const one = { move: 'same', cost: 'one' } as const
 const all = (which: number): Return => ({ which, share: 1_000 })
+const nothing = (count: number): undefined[] => Array.from({ length: count }, () => undefined)
 const two: Setting = { limit: 1, windowUs: 1_000_000, capacity: 2, calendar: 0 }
 const five: Setting = { ...two, capacity: 5 }
 /** Of two charges the first is given back; the second between pays the other, which then comes back too. */
@@ -116,36 +117,36 @@ const nothingLeft: Example = [
 const manyReturns: Example = [
   { limit: 999_983, windowUs: 2_592_000_000_000, capacity: 999_979, calendar: 0 },
   steps(
-    ...[
-      one,
-      one,
-      one,
-      one,
-      { move: 'short', cost: 'all', pause: 1 } as const,
-      one,
-      one,
-      { move: 'retry', cost: 'one' } as const,
-    ],
-    ...[
-      one,
-      one,
-      one,
-      one,
-      { move: 'long', cost: 'one', pause: 1 } as const,
-      one,
-      { move: 'same', cost: 'all' } as const,
-    ],
-    ...[one, one, one, { move: 'reset', cost: 'all' } as const, { move: 'same', cost: 'all' } as const],
+    one,
+    one,
+    one,
+    one,
+    { move: 'short', cost: 'all', pause: 1 },
+    one,
+    one,
+    { move: 'retry', cost: 'one' },
+    one,
+    one,
+    one,
+    one,
+    { move: 'long', cost: 'one', pause: 1 },
+    one,
+    { move: 'same', cost: 'all' },
+    one,
+    one,
+    one,
+    { move: 'reset', cost: 'all' },
+    { move: 'same', cost: 'all' },
     { move: 'same', cost: 'rest' },
   ),
   [
-    ...Array.from({ length: 7 }, () => undefined),
-    ...[{ which: 0, share: 0 }, undefined, undefined, undefined, undefined, undefined, undefined],
-    ...[{ which: 4, share: 1_000 }, undefined, undefined, undefined],
-    ...[
-      { which: 0, share: 741 },
-      { which: 4, share: 0 },
-    ],
+    ...nothing(7),
+    { which: 0, share: 0 },
+    ...nothing(6),
+    all(4),
+    ...nothing(3),
+    { which: 0, share: 741 },
+    { which: 4, share: 0 },
   ],
 ]
 const buckets = ['token bucket', 'gcra', 'leaky meter']

@@ -1,4 +1,4 @@
-import type { Code, codes, Decision, DiagnosisCode, ErrorCode, Events, PolicyDecision, Reason } from 'catraca'
+import type { CheckCode, Code, codes, Decision, DiagnosisCode, ErrorCode, Events, PolicyDecision, Reason } from 'catraca'
 import { CatracaError, createLimiter, isCatracaError, tokenBucket } from 'catraca'
 import { expectTypeOf, test } from 'vitest'
 
@@ -51,9 +51,9 @@ test('each policy of a decision is plain data', () => {
   >()
 })
 
-test('codes are the keys of the map, each thrown or diagnosed', () => {
+test('codes are the keys of the map, each thrown, diagnosed or found by a check', () => {
   expectTypeOf<Code>().toEqualTypeOf<keyof typeof codes>()
-  expectTypeOf<ErrorCode | DiagnosisCode>().toEqualTypeOf<Code>()
+  expectTypeOf<ErrorCode | DiagnosisCode | CheckCode>().toEqualTypeOf<Code>()
   expectTypeOf<ErrorCode & DiagnosisCode>().toEqualTypeOf<never>()
   expectTypeOf<Events['diagnosis']['code']>().toEqualTypeOf<DiagnosisCode>()
 })

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { type GatewayDocument, policyPart, problemLine } from '@catraca/config'
+import { policyPart, problemLine } from '@catraca/config'
 import { budgetOf, findingsOf, type PolicyDocument, readPolicies } from 'catraca/policy'
 import type { Command } from 'commander'
 import { readFileOrSay } from './file.ts'
@@ -38,7 +38,7 @@ async function check(file: string, { json, notes }: CheckFlags): Promise<void> {
     return
   }
   const policies = readPolicies(policyPart({ ...read.document }) as unknown as PolicyDocument)
-  const context = { authenticated: (read.document as GatewayDocument).auth?.apiKeys !== undefined }
+  const context = { authenticated: read.document.auth?.apiKeys !== undefined }
   const findings = findingsOf(policies, context)
     .filter(({ level }) => level === 'warning' || notes === true)
     .map((finding) => ({ ...finding, ...read.locate(finding.place) }))

@@ -90,7 +90,7 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
     ...(document === undefined
       ? { upstream: upstream as string, ...limit, ...(burst !== undefined && { burst }), per, trust }
       : { document }),
-    ...(access !== undefined && { onAccess: access.write }),
+    ...(access !== undefined && { onAccess: (entry) => access.write(entry) }),
     onWarning,
   }
   const gateway = createGateway(options)
@@ -104,7 +104,7 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
   if (log === 'live') live.start()
   void gateway.probeUpstreams().then((wrong) => wrong.forEach(onWarning))
   const unwatch =
-    config === undefined ? () => {} : watchFile(config, () => reload(gateway, config, (line) => live.note(line)))
+    config === undefined ? () => {} : watchFile(config, () => void reload(gateway, config, (line) => live.note(line)))
   await stop
   unwatch()
   await gateway.close()
