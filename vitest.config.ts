@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config'
 import { mutantPlugin } from './scripts/mutant-plugin.mjs'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
-const conditions = ['catraca-src', 'node', 'import', 'module', 'default']
+// Not `import`: workers take these for `require` too, which then finds modules where it expects CommonJS.
+const conditions = ['catraca-src', 'node']
 
 export default defineConfig({
   plugins: [mutantPlugin(root)],

@@ -1,16 +1,5 @@
 import type { Place } from 'catraca/policy'
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  visit,
-} from 'yaml'
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument, visit } from 'yaml'
 import { type Environment, fillIn } from './environment.ts'
 
 /** A place in a file; lines and columns begin at 1. */
@@ -31,18 +20,18 @@ export class Source {
   readonly value: unknown
   readonly problems: readonly SyntaxProblem[]
   private readonly document: Document.Parsed
-  private readonly lines = new LineCounter()
   private readonly length: number
+  private readonly starts: readonly number[]
 
   /** JSON is read as the YAML it is. Variables are filled in from `environment`. */
   constructor(text: string, environment: Environment) {
     this.length = text.length
+    this.starts = lineStarts(text)
     this.document = parseDocument(text, {
-      lineCounter: this.lines,
       prettyErrors: false,
       uniqueKeys: true,
       // Nothing is written to the console, and a tag such as !!set makes no value that a document cannot have in code.
-      logLevel: 'silent',
+      logLevel: 'error',
       resolveKnownTags: false,
     })
     const { errors, warnings } = this.document
@@ -119,25 +108,38 @@ export class Source {
   }
 
   private at(offset: number): Position {
-    const { line, col } = this.lines.linePos(Math.min(offset, this.length))
-    return { line: Math.max(1, line), column: Math.max(1, col) }
+    // The last line that begins at or before the offset.
+    let [low, high] = [0, this.starts.length]
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if ((this.starts[middle] as number) <= offset) low = middle
+      else high = middle
+    }
+    return { line: low + 1, column: Math.max(1, Math.min(offset, this.length) - (this.starts[low] as number) + 1) }
   }
+}
+
+/** Where lines begin. Found here, because the parser's counter misses lines of texts that it gives up on. */
+function lineStarts(text: string): number[] {
+  const starts = [text.startsWith('\uFEFF') ? 1 : 0]
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  return starts
 }
 
 function startOf(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0]
 }
 
-/** The name a key has in the value. */
-function keyText(key: unknown, document: Document.Parsed): string {
+/** The name a key has in the value; undefined for a list or an object as key. */
+function keyText(key: unknown, document: Document.Parsed): string | undefined {
   const node = isAlias(key) ? key.resolve(document) : key
-  const value: unknown = isScalar(node) ? node.value : node
-  return value === null ? '' : String(value)
+  if (!isScalar<string | number | boolean | null>(node)) return undefined
+  return node.value === null ? '' : String(node.value)
 }
 
 /** What a plain scalar of this text is: a number, true, false, null, or the text itself. */
 function typed(text: string): unknown {
-  const { contents, errors } = parseDocument(text, { logLevel: 'silent' })
+  const { contents, errors } = parseDocument(text, { logLevel: 'error' })
   const plain = errors.length === 0 && isScalar(contents) && contents.type === 'PLAIN' && contents.source === text
   return plain ? contents.value : text
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -20,9 +21,15 @@ function compiled(name: string): ValidateFunction {
 describe('the files in schema/', () => {
   for (const [name, schema] of Object.entries(schemas())) {
     test(`${name} is current`, () => {
-      const current = `${JSON.stringify(schema, undefined, 2)}\n`
-      if (update) writeFileSync(`${folder}${name}`, current)
-      else expect(readFileSync(`${folder}${name}`, 'utf8'), 'run `npm run docs`').toBe(current)
+      const file = `${folder}${name}`
+      if (update) {
+        writeFileSync(file, JSON.stringify(schema))
+        const biome = fileURLToPath(new URL('../../../node_modules/.bin/biome', import.meta.url))
+        expect(spawnSync(biome, ['format', '--write', file]).status).toBe(0)
+      }
+      // The form is that of the formatter, which is checked elsewhere.
+      const written: unknown = JSON.parse(readFileSync(file, 'utf8'))
+      expect(JSON.stringify(written), 'run `npm run docs`').toBe(JSON.stringify(schema))
     })
   }
 

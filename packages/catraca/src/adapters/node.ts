@@ -13,10 +13,10 @@ export type Handler<Q, S> = (request: Q, response: S) => void
  * `request.rateLimit` is the decision. When `identify`, `key` or `cost` throw the answer is 500, and the error is given to
  * `onError`; the handler is not called.
  */
-export function rateLimit<Q extends NodeRequest, S extends NodeResponse>(
+export function rateLimit<Q extends NodeRequest = NodeRequest>(
   what: RateLimitOptions<Q> | Guard<Q>,
   mount: MountOptions<Q> & { onError?: (error: unknown) => void } = {},
-): (handler: Handler<Q, S>) => Handler<Q, S> {
+): <R extends Q, S extends NodeResponse>(handler: Handler<R, S>) => Handler<R, S> {
   const { onError, ...rest } = mount
   const pass = middleware(what, rest)
   return (handler) => (request, response) => {

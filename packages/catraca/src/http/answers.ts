@@ -44,7 +44,7 @@ export class Answers {
     const fields: string[] = []
     const { allowed } = verdict
     if (this.ietf) this.addIetf(allowed ? verdict.admitted : verdict.refusing, allowed, fields)
-    if (this.legacy) addLegacy(verdict.decision, fields)
+    if (this.legacy) addLegacy(allowed ? least(verdict.admitted.filter(isOwn)) : longest(verdict.refusing), fields)
     return fields
   }
 
@@ -55,32 +55,44 @@ export class Answers {
       const one = this.of(decision)
       fields.push('RateLimit-Policy', one.policy, 'RateLimit', one.state(decision))
     }
-    if (this.legacy) addLegacy(decision, fields)
+    if (this.legacy) addLegacy({ decision }, fields)
     return fields
   }
 
   /** The answer to a refused request; never to be stored by a cache. */
   refusal(verdict: Verdict): Answer {
-    const binding = verdict.binding as Said
-    const status = verdict.refusing.every(({ policy }) => policy.parts[0]?.kind === 'service') ? 503 : undefined
-    const names = verdict.refusing.map(({ policy }) => policy.name)
-    return this.refuse(binding.decision, names, this.fields(verdict), binding.policy.entry.advice, status)
+    const { refusing } = verdict
+    const own = refusing.filter(isOwn)
+    // The caller is told of its own limit where there is one; the wait is that of the policy that makes it wait longest.
+    const { policy, decision } = longest(own.length > 0 ? own : refusing) as Said
+    const { retryAfterMs } = (longest(refusing) as Said).decision
+    const names = refusing.map(({ policy: { name } }) => name)
+    const status = own.length > 0 ? undefined : 503
+    return this.refuse(decision, retryAfterMs, names, this.fields(verdict), policy.entry.advice, status)
   }
 
   /** The answer of a single limit. */
   refusalOfOne(decision: Decision): Answer {
-    return this.refuse(decision, [decision.policy], this.fieldsOfOne(decision), undefined, undefined)
+    return this.refuse(
+      decision,
+      decision.retryAfterMs,
+      [decision.policy],
+      this.fieldsOfOne(decision),
+      undefined,
+      undefined,
+    )
   }
 
   private refuse(
     decision: Decision,
+    waitMs: number,
     policies: readonly string[],
     fields: string[],
     advice: Readonly<Record<string, string>> | undefined,
     status: number | undefined,
   ): Answer {
-    const possible = Number.isFinite(decision.retryAfterMs)
-    const retryAfterMs = possible ? spreadMs(decision.retryAfterMs, this.random) : Infinity
+    const possible = Number.isFinite(waitMs)
+    const retryAfterMs = possible ? spreadMs(waitMs, this.random) : Infinity
     const problem = refusalProblem({ decision, policies, retryAfterMs, advice, status })
     if (possible) fields.push('Retry-After', String(retryAfterSeconds(retryAfterMs)))
     fields.push('Cache-Control', 'no-store', 'Content-Type', 'application/problem+json')
@@ -91,7 +103,7 @@ export class Answers {
     let policies = ''
     let states = ''
     for (const { policy, decision } of said) {
-      if (allowed && policy.parts[0]?.kind === 'service') continue
+      if (allowed && !isOwn({ policy })) continue
       const one = this.of(decision)
       policies += policies === '' ? one.policy : `, ${one.policy}`
       states += states === '' ? one.state(decision) : `, ${one.state(decision)}`
@@ -110,8 +122,26 @@ export class Answers {
   }
 }
 
-function addLegacy(decision: Decision | undefined, fields: string[]): void {
-  if (decision === undefined) return
+/** False for a limit of everybody together. */
+function isOwn({ policy }: Pick<Said, 'policy'>): boolean {
+  return policy.parts[0]?.kind !== 'service'
+}
+
+function longest(list: readonly Said[]): Said | undefined {
+  return list.reduce<Said | undefined>(
+    (a, b) => (a === undefined || b.decision.waitUs > a.decision.waitUs ? b : a),
+    undefined,
+  )
+}
+
+function least(list: readonly Said[]): Said | undefined {
+  const share = ({ decision }: Said): number => decision.remaining / decision.limit
+  return list.reduce<Said | undefined>((a, b) => (a === undefined || share(b) < share(a) ? b : a), undefined)
+}
+
+function addLegacy(said: Pick<Said, 'decision'> | undefined, fields: string[]): void {
+  if (said === undefined) return
+  const { decision } = said
   const [limit, remaining, reset] = legacyFields(decision)
   fields.push('RateLimit-Limit', limit, 'RateLimit-Remaining', remaining, 'RateLimit-Reset', reset)
 }

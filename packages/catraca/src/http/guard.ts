@@ -10,7 +10,7 @@ import { type Explanation, explain, factsOf } from '../policy/explain.ts'
 import type { Descriptor, Identity } from '../policy/facts.ts'
 import { normalPath } from '../policy/path.ts'
 import { type Policies, type Policy, readPolicies } from '../policy/policy.ts'
-import { Verdict } from '../policy/verdict.ts'
+import { type Said, Verdict } from '../policy/verdict.ts'
 import { VerificationGate } from '../resilience/verification-gate.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { Store } from '../stores/store.ts'
@@ -30,7 +30,8 @@ export interface GuardOptions<R = unknown> {
   identify?: Identify<R>
   /**
    * The credential a request carries, so that trying many is not free; undefined when it carries none. Default: the
-   * headers `authorization` and `x-api-key`, the first that is there. Cookies are not looked at: most callers have some.
+   * headers `authorization` and `x-api-key`, both together where both are there. Cookies are not looked at: most callers
+   * have some. It must change with whatever `identify` looks at.
    */
   credential?: (request: R) => string | undefined
   /** Where the states live. Default: a memory store of its own. */
@@ -52,6 +53,12 @@ const gateWaiting = 4_096
 /** Credentials that were valid when last seen, which need not queue with strangers. */
 const maxVerified = 10_000
 
+/** A request that waits to be verified. */
+interface Ticket {
+  readonly facts: RequestFacts
+  readonly answer: (entry: 'go' | 'refuse') => void
+}
+
 /**
  * Enforces a policy document over HTTP requests: finds the caller, asks the policies stage by stage, and says what to
  * answer. Made by {@link createGuard}; used by the adapters and the gateway, which know how to send answers.
@@ -65,7 +72,7 @@ export class Guard<R = unknown> {
   private readonly ownStore: Store | undefined
   private readonly events = new Emitter()
   private readonly diagnosed = new Set<DiagnosisCode>()
-  private readonly gate = new VerificationGate<(entry: 'go' | 'refuse') => void>(gateWaitUs, gateWaiting)
+  private readonly gate = new VerificationGate<Ticket>(gateWaitUs, gateWaiting)
   private readonly verified = new Set<string>()
   private readonly stopClock: () => void
   private reports = false
@@ -105,20 +112,26 @@ export class Guard<R = unknown> {
     verdict.address = address
     if (isExempt(policies, facts, address)) return verdict
     if (!this.enforcer.ask('address', facts, verdict)) return this.finish(verdict)
-    const { identify } = this
-    if (identify === undefined) return this.askIdentified(request, facts, verdict)
-    const credential = this.credentialIn(request)
-    if (credential === undefined || this.verified.has(credential)) {
-      return this.verify(identify, request, facts, verdict, credential, false)
+    if (this.identify === undefined) return this.askIdentified(request, facts, verdict)
+    let credential: string | undefined
+    try {
+      credential = this.credentialIn(request)
+    } catch (error) {
+      this.failVerification(facts, verdict, undefined, false)
+      throw error
     }
-    const ticket = this.enter(facts)
-    if (ticket === 'go') return this.verify(identify, request, facts, verdict, credential, true)
+    const known = credential === undefined || this.verified.has(credential)
+    const room = known ? Infinity : this.room(facts)
+    if (room === Infinity) return this.verify(request, facts, verdict, credential, false)
+    const ticket = this.enter(facts, room)
+    if (ticket === 'go') return this.verify(request, facts, verdict, credential, true)
     if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
-    return ticket.then((entry) =>
-      entry === 'go'
-        ? this.verify(identify, request, facts, verdict, credential, true)
-        : this.refuseUnverified(facts, verdict),
-    )
+    return ticket.then((entry) => {
+      if (entry === 'go') return this.verify(request, facts, verdict, credential, true)
+      // A document that came meanwhile may have no limit for it any more.
+      if (this.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
+      return this.verify(request, facts, verdict, credential, false)
+    })
   }
 
   /** Header fields that tell the caller what its limits are, names and values in turn. Empty for an exempt request. */
@@ -157,8 +170,10 @@ export class Guard<R = unknown> {
     const path = normalPath(request.target, policies.caseSensitive)
     const address = this.trust.addressOf(request.peer, (name) => request.header(name))
     const facts = new RequestFacts(request, path, this.trust.networkOf(address))
-    facts.identity = await this.identify?.(request.raw)
-    return explain(this.enforcer, facts, false)
+    facts.identity = (await this.identify?.(request.raw)) || undefined
+    const { client } = facts.identity ?? {}
+    const exempt = isExempt(policies, facts, address) || (client !== undefined && policies.exemptClients.has(client))
+    return explain(this.enforcer, facts, exempt)
   }
 
   /** Replaces the document while requests go on. What was used stays used. Throws, and changes nothing, for a wrong one. */
@@ -191,25 +206,28 @@ export class Guard<R = unknown> {
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
     if (this.credentialOf !== undefined) return this.credentialOf(request.raw) || undefined
-    return request.header('authorization') || request.header('x-api-key') || undefined
+    // Both: of two headers one alone could be a valid one's, to try many in the other.
+    const one = request.header('authorization') || ''
+    const other = request.header('x-api-key') || ''
+    return other === '' ? one || undefined : `${one}\n${other}`
   }
 
-  private enter(facts: RequestFacts): 'go' | 'refuse' | Promise<'go' | 'refuse'> {
+  private enter(facts: RequestFacts, room: number): 'go' | 'refuse' | Promise<'go' | 'refuse'> {
     const nowUs = facts.nowUs ?? clockUs()
-    let resolve: (entry: 'go' | 'refuse') => void = () => {}
+    let answer: Ticket['answer'] = () => {}
     const waiting = new Promise<'go' | 'refuse'>((done) => {
-      resolve = done
+      answer = done
     })
-    const entry = this.gate.enter(facts.address, this.room(facts), resolve, nowUs)
+    const entry = this.gate.enter(facts.address, room, { facts, answer }, nowUs, facts.units)
     if (entry !== 'wait') return entry
     later(gateWaitUs / 1_000, () => {
       // The timer may fire a little early by the clock of the limits.
-      for (const refuse of this.gate.expire(facts.address, nowUs + gateWaitUs)) refuse('refuse')
+      for (const { answer: end } of this.gate.expire(facts.address, nowUs + gateWaitUs)) end('refuse')
     })
     return waiting
   }
 
-  /** How many more unverified requests of this address the policies for anonymous callers would let pass. */
+  /** How many more units of this unverified request the policies for anonymous callers would let pass. */
   private room(facts: RequestFacts): number {
     let room = Infinity
     for (const policy of this.enforcer.current.list) {
@@ -219,17 +237,13 @@ export class Guard<R = unknown> {
     return room
   }
 
-  private leave(facts: RequestFacts): void {
-    const identity = facts.identity
-    facts.identity = undefined
-    const { go, refuse } = this.gate.leave(facts.address, this.room(facts))
-    facts.identity = identity
-    for (const start of go) start('go')
-    for (const end of refuse) end('refuse')
+  private leave({ address, units }: RequestFacts): void {
+    const { go, refuse } = this.gate.leave(address, ({ facts }) => this.room(facts), units)
+    for (const { answer } of go) answer('go')
+    for (const { answer } of refuse) answer('refuse')
   }
 
   private verify(
-    identify: Identify<R>,
     request: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
@@ -238,15 +252,14 @@ export class Guard<R = unknown> {
   ): Verdict | Promise<Verdict> {
     let identity: ReturnType<Identify<R>>
     try {
-      identity = identify(request.raw)
+      identity = this.identify?.(request.raw)
     } catch (error) {
       this.failVerification(facts, verdict, credential, gated)
       throw error
     }
-    if (!(identity instanceof Promise)) {
+    if (!isThenable<Identity | undefined>(identity))
       return this.verifiedAs(identity, request, facts, verdict, credential, gated)
-    }
-    return identity.then(
+    return Promise.resolve(identity).then(
       (found) => this.verifiedAs(found, request, facts, verdict, credential, gated),
       (error: unknown) => {
         this.failVerification(facts, verdict, credential, gated)
@@ -256,28 +269,31 @@ export class Guard<R = unknown> {
   }
 
   private verifiedAs(
-    identity: Identity | undefined,
+    found: Identity | null | undefined,
     request: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
     credential: string | undefined,
     gated: boolean,
   ): Verdict | Promise<Verdict> {
+    // A database says null where JavaScript says undefined: it must not count as somebody.
+    const identity = found || undefined
     facts.identity = identity
     verdict.identity = identity
     facts.failed = identity === undefined && credential !== undefined
     if (credential !== undefined) this.remember(credential, identity !== undefined)
-    this.checkPlan(identity)
-    const { client } = identity ?? {}
-    if (client !== undefined && this.enforcer.current.exemptClients.has(client)) {
-      this.enforcer.giveBack(verdict, facts.nowUs)
+    try {
+      this.checkPlan(identity)
+      const { client } = identity ?? {}
+      if (client !== undefined && this.enforcer.current.exemptClients.has(client)) {
+        this.enforcer.giveBack(verdict, facts.nowUs)
+        return verdict
+      }
+      // A failure is charged to the policies for anonymous callers here, before its place is given to the next.
+      return this.askIdentified(request, facts, verdict)
+    } finally {
       if (gated) this.leave(facts)
-      return verdict
     }
-    // A failure is charged to the policies for anonymous callers here, before its place is given to the next.
-    const answer = this.askIdentified(request, facts, verdict)
-    if (gated) this.leave(facts)
-    return answer
   }
 
   /** Verification threw: it counts as failed, or throwing would make trying free. */
@@ -290,6 +306,8 @@ export class Guard<R = unknown> {
     if (credential !== undefined) this.remember(credential, false)
     facts.failed = credential !== undefined
     this.enforcer.ask('identity', facts, verdict, guardsVerification)
+    // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
+    this.enforcer.releaseAll(verdict, facts.nowUs)
     if (gated) this.leave(facts)
   }
 
@@ -309,9 +327,15 @@ export class Guard<R = unknown> {
   private askIdentified(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
     if (!this.enforcer.ask('identity', facts, verdict)) return this.finish(verdict)
     if (!this.needsBody(facts)) return this.finish(verdict)
-    const body = request.body?.()
-    if (!(body instanceof Promise)) return this.askBody(body, facts, verdict)
-    return body.then(
+    let body: unknown
+    try {
+      body = request.body?.()
+    } catch (error) {
+      this.enforcer.giveBack(verdict, facts.nowUs)
+      throw error
+    }
+    if (!isThenable(body)) return this.askBody(body, facts, verdict)
+    return Promise.resolve(body).then(
       (parsed) => this.askBody(parsed, facts, verdict),
       (error: unknown) => {
         this.enforcer.giveBack(verdict, facts.nowUs)
@@ -343,10 +367,17 @@ export class Guard<R = unknown> {
 
   private refuseUnverified(facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
     this.enforcer.giveBack(verdict, facts.nowUs)
+    const passing: Said[] = []
     for (const policy of this.enforcer.current.list) {
       if (!guardsVerification(policy) || !matches(policy, facts)) continue
       const decision = this.enforcer.peek(policy, facts)
-      verdict.refusing.push({ policy, decision: decision.allowed ? refusedFor(decision, gateWaitUs) : decision })
+      if (decision.allowed) passing.push({ policy, decision })
+      else verdict.refusing.push({ policy, decision })
+    }
+    if (verdict.refusing.length === 0) {
+      for (const { policy, decision } of passing) {
+        verdict.refusing.push({ policy, decision: refusedFor(decision, gateWaitUs) })
+      }
     }
     return this.finish(verdict)
   }
@@ -391,8 +422,14 @@ function guardsVerification(policy: Policy): boolean {
 }
 
 function isExempt(policies: Policies, facts: Pick<RequestFacts, 'method' | 'path'>, address: string): boolean {
-  for (const route of policies.exemptRoutes) if (route.matches(facts.method, facts.path)) return true
+  // In every reading of the path, or another spelling would be a way out.
+  for (const route of policies.exemptRoutes) if (route.matchesSurely(facts.method, facts.path)) return true
   return policies.document.exempt?.addresses !== undefined && policies.exemptAddresses.has(address)
+}
+
+/** Promises of other libraries too: taken for an identity, one would count as somebody. */
+function isThenable<T = unknown>(value: unknown): value is PromiseLike<T> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** A decision that would have passed, were it not for others of the address that are being verified. */

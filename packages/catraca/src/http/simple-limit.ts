@@ -12,6 +12,7 @@ import { normalPath } from '../policy/path.ts'
 import { parseRoute, type Route } from '../policy/route.ts'
 import type { Store } from '../stores/store.ts'
 import { type Answer, Answers, type Dialect } from './answers.ts'
+import { PolicyFields } from './limit-fields.ts'
 import { Trust } from './trust.ts'
 
 /** One limit as numbers. */
@@ -70,11 +71,15 @@ export class SimpleLimit<Q> {
   constructor(options: RateLimitOptions<Q>) {
     rejectUnknown([...limitNames, ...otherNames], options, 'options')
     for (const name of ['key', 'skip', 'random'] as const) checkFunction(options[name], `options.${name}`)
-    if (typeof options.cost !== 'number') checkFunction(options.cost, 'options.cost')
+    if (typeof options.cost === 'number') checkUnits(options.cost)
+    else checkFunction(options.cost, 'options.cost')
     const { name = 'default', store, on, routes = {}, trust, headers = 'ietf', random = Math.random } = options
     const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
+    const rule = ruleOf(options, 'options')
+    // Throws here for a name that header fields cannot have, not at every request.
+    checkName(name, rule)
     this.options = options
-    this.limiter = createLimiter(ruleOf(options, 'options'), { name, ...settings })
+    this.limiter = createLimiter(rule, { name, ...settings })
     this.overrides = Object.entries(routes).map(([text, limit], index) => {
       const path = `options.routes.${text}`
       const route = parseRoute(text, path)
@@ -113,7 +118,10 @@ export class SimpleLimit<Q> {
 
   private limiterFor(method: string, target: string): Limiter<Rule> | undefined {
     const path = normalPath(target, false)
-    for (const { route, limiter } of this.overrides) if (route.matches(method, path)) return limiter
+    for (const { route, limiter } of this.overrides) {
+      // No limit only in every reading of the path, or another spelling would be a way out.
+      if (limiter === undefined ? route.matchesSurely(method, path) : route.matches(method, path)) return limiter
+    }
     return this.limiter
   }
 }
@@ -133,7 +141,18 @@ function ruleOf({ limit, window, algorithm = 'sliding-counter', burst }: LimitOp
   return make({ limit, window, ...(burst !== undefined && { burst }) })
 }
 
-function checkFunction(value: unknown, path: string): void {
+function checkName(name: string, rule: Rule): PolicyFields {
+  return new PolicyFields(name, rule)
+}
+
+/** Units of a request. Throws `CATRACA_COST_INVALID`. */
+export function checkUnits(cost: unknown): number {
+  if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number
+  const message = `cost is ${show(cost)}; allowed: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
+  throw new CatracaError('CATRACA_COST_INVALID', message, { path: 'cost', value: cost })
+}
+
+export function checkFunction(value: unknown, path: string): void {
   if (value === undefined || typeof value === 'function') return
   throw new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: a function`, { path, value })
 }

@@ -7,7 +7,7 @@ const periodUs: Readonly<Record<string, number>> = { day: dayUs, week: 7 * dayUs
 
 /** The budgets that were given away, beside what the service can sustain. */
 export interface Budget {
-  /** Requests per second that all clients together may make in the long run. */
+  /** Requests per second that all clients together may make, for longer than a burst. */
   readonly soldPerSecond: number
   readonly capacityPerSecond: number
   /** Sold ÷ capacity. Above 1 the service was oversold, which is usual where clients do not peak together. */
@@ -20,17 +20,20 @@ export interface Budget {
 export function budgetOf({ document, list }: Policies): Budget | undefined {
   const { capacity } = document
   if (capacity?.clients === undefined) return undefined
-  const general = list.filter((policy) => {
+  const each = list.filter((policy) => {
     const { mode, routes, parts } = policy
-    const each = mode === 'enforce' && routes === undefined && parts.length === 1 && parts[0]?.kind === 'client'
-    return each && perSecond(policy, policy.base) < Infinity
+    const general = mode === 'enforce' && routes === undefined && parts.length === 1 && parts[0]?.kind === 'client'
+    return general && perSecond(policy, policy.base) < Infinity
   })
-  if (general.length === 0) return undefined
+  if (each.length === 0) return undefined
+  // A quota by calendar does not hold anybody at a busy hour: it counts only where nothing else limits the client.
+  const rates = each.filter(({ base }) => base.rule.algorithm !== 'quota')
+  const general = rates.length > 0 ? rates : each
   let sold = 0
   for (const [plan, clients] of Object.entries(capacity.clients)) {
-    const rates = general.map((policy) => perSecond(policy, policy.byPlan?.get(plan) ?? policy.base))
+    const all = general.map((policy) => perSecond(policy, policy.byPlan?.get(plan) ?? policy.base))
     // A request must pass all policies, so the lowest rate is what the client has.
-    sold += clients * Math.min(...rates)
+    sold += clients * Math.min(...all)
   }
   const capacityPerSecond = (capacity.limit * 1e6) / durationUs(capacity.window, 'capacity.window')
   const held = list.some((policy) => {
@@ -43,7 +46,7 @@ export function budgetOf({ document, list }: Policies): Budget | undefined {
   return { soldPerSecond: sold, capacityPerSecond, ratio: sold / capacityPerSecond, held }
 }
 
-/** Requests per second in the long run; Infinity for rules that do not limit a rate. */
+/** Requests per second for longer than a burst; Infinity for rules that do not limit a rate. */
 function perSecond({ cost }: Policy, { rule }: Variant): number {
   const { limit, windowMs, period } = rule.options as { limit?: number; windowMs?: number; period?: string }
   const lengthUs = windowMs === undefined ? periodUs[period ?? ''] : windowMs * 1_000

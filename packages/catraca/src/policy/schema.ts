@@ -4,7 +4,7 @@ import type { ObjectShape, Shape } from './shape.ts'
 /** A JSON Schema as plain data. */
 export type Schema = Readonly<Record<string, unknown>>
 
-const durationPattern = '^\\d+(\\.\\d+)?(ms|s|m|h|d)$'
+const durationPattern = '^(?!0+(\\.0+)?[a-z])\\d+(\\.\\d+)?(ms|s|m|h|d)$'
 
 /** The JSON Schema (2020-12) of a policy document, written from the data that the checker reads. */
 export function policySchema(): Schema {
@@ -64,7 +64,7 @@ export function schemaOf(shape: Shape): Schema {
       const some = shape.of.filter(({ kind }) => kind !== 'later').map(schemaOf)
       return some.length === 1 ? { ...some[0], ...common } : { anyOf: some, ...common }
     }
-    case 'later':
+    default:
       return { not: {}, ...common }
   }
 }

@@ -77,7 +77,7 @@ export function problemsOf(shape: Shape, value: unknown, place: Place = []): Pro
       return variantProblems(shape, value, place)
     case 'either':
       return eitherProblems(shape.of, shape.words, value, place)
-    case 'later':
+    default:
       return [{ code: 'CATRACA_NOT_IN_VERSION', place, value, words: `is not in this version: ${shape.words}` }]
   }
 }

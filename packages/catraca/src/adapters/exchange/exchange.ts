@@ -2,8 +2,14 @@ import type { Answer } from '../../http/answers.ts'
 import type { Guard } from '../../http/guard.ts'
 import type { GuardRequest } from '../../http/request.ts'
 import type { Verdict } from '../../policy/verdict.ts'
-import type { NodeRequest, NodeResponse } from './messages.ts'
+import type { NodeRequest, NodeResponse, NodeSocket } from './messages.ts'
 import { spareUnreadBody } from './unread-body.ts'
+
+/** A header as one text. */
+export function headerOf({ headers }: NodeRequest, name: string): string | undefined {
+  const value = Object.hasOwn(headers, name) ? headers[name] : undefined
+  return Array.isArray(value) ? value.join(', ') : value
+}
 
 /** A Node request as a guard sees it. */
 export class NodeGuardRequest<Q extends NodeRequest> implements GuardRequest<Q> {
@@ -24,8 +30,7 @@ export class NodeGuardRequest<Q extends NodeRequest> implements GuardRequest<Q> 
   }
 
   header(name: string): string | undefined {
-    const value = this.raw.headers[name]
-    return typeof value === 'string' || value === undefined ? value : value.join(', ')
+    return headerOf(this.raw, name)
   }
 
   body(): unknown {
@@ -58,8 +63,8 @@ function goOn<Q extends NodeRequest>(
   verdict: Verdict,
   next: () => void,
 ): void {
-  // Whoever left meanwhile is neither served nor charged.
-  if (response.closed || response.destroyed) {
+  // Whoever left meanwhile, or was answered by others, is neither served nor charged.
+  if (response.closed || response.destroyed || response.headersSent || request.socket.destroyed === true) {
     guard.refund(verdict)
     return
   }
@@ -68,9 +73,33 @@ function goOn<Q extends NodeRequest>(
     answerRefusal(request, response, guard.refusalOf(verdict))
     return
   }
-  if (verdict.holds) response.once('close', () => guard.release(verdict))
+  if (verdict.holds) onceOver(request, response, () => guard.release(verdict))
   setFields(response, guard.fieldsOf(verdict))
   next()
+}
+
+/** What is to be done when a connection closes; one listener each, however many requests are pipelined on it. */
+const endings = new WeakMap<NodeSocket, Set<() => void>>()
+
+/**
+ * Calls `end` once when the answer is over, sent or not. An answer that waits behind others of its connection tells
+ * nothing when the caller leaves, so the connection is listened to as well.
+ */
+function onceOver({ socket }: NodeRequest, response: NodeResponse, end: () => void): void {
+  let ends = endings.get(socket)
+  if (ends === undefined) {
+    const all = new Set<() => void>()
+    ends = all
+    endings.set(socket, all)
+    socket.once('close', () => {
+      for (const one of all) one()
+    })
+  }
+  const once = (): void => {
+    if (ends.delete(once)) end()
+  }
+  ends.add(once)
+  response.once('close', once)
 }
 
 /** Adds header fields; lists go on where an outer limit began them. */
@@ -78,9 +107,15 @@ export function setFields(response: NodeResponse, fields: readonly string[]): vo
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string
     const value = fields[at + 1] as string
-    const outer = isList(name) ? response.getHeader(name) : undefined
-    response.setHeader(name, typeof outer === 'string' ? `${outer}, ${value}` : value)
+    const outer = isList(name) ? listOf(response.getHeader(name)) : ''
+    response.setHeader(name, outer === '' ? value : `${outer}, ${value}`)
   }
+}
+
+/** What others set, as one text. */
+function listOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(', ')
+  return typeof value === 'string' ? value : ''
 }
 
 function isList(name: string): boolean {

@@ -3,6 +3,7 @@ import type { Decision } from '../../core/decision.ts'
 /** What the adapters use of a connection of `node:net`. */
 export interface NodeSocket {
   readonly remoteAddress?: string | undefined
+  readonly destroyed?: boolean
   destroySoon?(): void
   end(): unknown
   destroy(): unknown

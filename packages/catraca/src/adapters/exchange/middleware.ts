@@ -1,7 +1,6 @@
-import { CatracaError, show } from '../../core/errors.ts'
 import { rejectUnknown } from '../../core/parameters.ts'
 import { Guard } from '../../http/guard.ts'
-import { type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
+import { checkFunction, checkUnits, type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
 import { guarded, NodeGuardRequest } from './exchange.ts'
 import type { Middleware, NodeRequest } from './messages.ts'
 import { limited } from './simple.ts'
@@ -25,25 +24,20 @@ export function middleware<Q extends NodeRequest>(
   }
   rejectUnknown(['skip', 'cost'], mount, 'options')
   const { skip, cost = 1 } = mount
-  if (typeof cost === 'number') checkUnits(cost)
+  checkFunction(skip, 'options.skip')
+  if (typeof cost !== 'function') checkUnits(cost)
   return (request, response, next) => {
-    let asked: NodeGuardRequest<Q>
+    let asked: NodeGuardRequest<Q> | undefined
     try {
-      if (skip?.(request) === true) {
-        next()
-        return
+      if (skip?.(request) !== true) {
+        asked = new NodeGuardRequest(request, typeof cost === 'number' ? cost : checkUnits(cost(request)))
       }
-      asked = new NodeGuardRequest(request, typeof cost === 'number' ? cost : checkUnits(cost(request)))
     } catch (error) {
       next(error)
       return
     }
-    guarded(what, asked, response, next)
+    // Out there, what the handler throws is not taken for an error of `skip`.
+    if (asked === undefined) next()
+    else guarded(what, asked, response, next)
   }
-}
-
-function checkUnits(cost: unknown): number {
-  if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number
-  const message = `cost is ${show(cost)}; allowed: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
-  throw new CatracaError('CATRACA_COST_INVALID', message, { path: 'cost', value: cost })
 }

@@ -1,6 +1,6 @@
 import type { Decision } from '../../core/decision.ts'
 import type { SimpleLimit } from '../../http/simple-limit.ts'
-import { answerRefusal, setFields } from './exchange.ts'
+import { answerRefusal, headerOf, setFields } from './exchange.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
 
 /** Passes one request through a single limit: sets the header fields and goes on, or answers the refusal. */
@@ -14,7 +14,7 @@ export function limited<Q extends NodeRequest>(
   try {
     const target = request.originalUrl ?? request.url ?? '/'
     decision = limit.take(request, request.method ?? 'GET', target, request.socket.remoteAddress, (name) =>
-      textOf(request.headers[name]),
+      headerOf(request, name),
     )
   } catch (error) {
     next(error)
@@ -29,8 +29,4 @@ export function limited<Q extends NodeRequest>(
     setFields(response, limit.fieldsOf(decision))
     next()
   } else answerRefusal(request, response, limit.refusalOf(decision))
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' || value === undefined ? value : value.join(', ')
 }
