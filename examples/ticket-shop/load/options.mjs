@@ -60,7 +60,8 @@ export function parseOptions(args) {
   if (count < 1 || count > mostRequests)
     throw new UsageError(`--rate times --seconds is ${count} requests; allowed: 1 to ${mostRequests}`)
   const method = values.method.toUpperCase()
-  if (!methods.includes(method)) throw new UsageError(`--method is "${String(values.method)}"; allowed: ${methods.join(', ')}`)
+  if (!methods.includes(method))
+    throw new UsageError(`--method is "${String(values.method)}"; allowed: ${methods.join(', ')}`)
   if (!/^\/[\x21-\x7e]*$/.test(values.path))
     throw new UsageError(`--path is "${String(values.path)}"; allowed: a path from / without spaces`)
   const { url, path, body, json } = { ...values, url: target(values.url) }

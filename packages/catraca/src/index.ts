@@ -9,7 +9,15 @@ export { type SlidingLogOptions, slidingLog } from './algorithms/sliding-log/sli
 export { type TokenBucketOptions, tokenBucket } from './algorithms/token-bucket/token-bucket.ts'
 export type { Decision, Policy, PolicyDecision } from './core/decision.ts'
 export type { Duration } from './core/duration.ts'
-export { CatracaError, type CheckCode, type Code, codes, type DiagnosisCode, type ErrorCode, isCatracaError } from './core/errors.ts'
+export {
+  CatracaError,
+  type CheckCode,
+  type Code,
+  codes,
+  type DiagnosisCode,
+  type ErrorCode,
+  isCatracaError,
+} from './core/errors.ts'
 export type { EventName, Events, Listener, Listeners } from './core/events.ts'
 export type { DenialReason, Reason } from './core/reason.ts'
 export type { Rule } from './core/rule.ts'

@@ -15,8 +15,16 @@ export { documentShape } from './policy/document-shape.ts'
 export type { Explanation, NotAsked } from './policy/explain.ts'
 export type { Descriptor, Identity } from './policy/facts.ts'
 export { type CheckContext, type Finding, findingsOf } from './policy/findings.ts'
-export { type Policies, type Policy, policyProblems, problemError, readPolicies, type Stage, type Variant } from './policy/policy.ts'
 export { type NormalPath, normalPath } from './policy/path.ts'
+export {
+  type Policies,
+  type Policy,
+  policyProblems,
+  problemError,
+  readPolicies,
+  type Stage,
+  type Variant,
+} from './policy/policy.ts'
 export { parseRoute, type Route } from './policy/route.ts'
 export { policySchema, type Schema, schemaOf } from './policy/schema.ts'
 export {

@@ -140,7 +140,7 @@ export class Decision implements Charge {
     return fromNow(this, this.source.rule.delayTicks(this, nowTick(this), this.cost - this.charged))
   }
 
-  /** Units charged to every policy: the cost when admitted; 0 when refused or only peeked at. */
+  /** Units charged to the policy: its cost when admitted; 0 when refused, by it or its stack, or only peeked at. */
   get charged(): number {
     return this.allowed && (this.state & peeked) === 0 ? this.cost : 0
   }

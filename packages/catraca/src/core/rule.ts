@@ -13,6 +13,9 @@ import type { DenialReason } from './reason.ts'
  *
  * Stored time wins over `now` while it is at most `graceTicks` ahead; further ahead a clock was broken, and the state is
  * taken as if its time were now.
+ *
+ * A key may pass from one rule to another: to another plan's numbers, or to the rule of a reloaded document. What is used
+ * stays used, in units, rounded against the caller: {@link Rule.adopt}.
  */
 export interface Rule {
   /** The name in policies and headers, such as `token-bucket`. */
@@ -42,8 +45,6 @@ export interface Rule {
   wait(state: Float64Array, at: number, now: number, cost: number): number
   /** The most units that would pass at `now`; never negative. */
   remaining(state: Float64Array, at: number, now: number): number
-  /** Units in use at `now`, rounded up; a bucket in debt has more than its limit. Where it is not there: see `usedUnits`. */
-  used?(state: Float64Array, at: number, now: number): number
   /** Takes `cost` units at `now`, unasked; 0 only brings the state to now. `permit` is the id of the taker in a list. */
   charge(state: Float64Array, at: number, now: number, cost: number, permit: number): Float64Array
   /**
@@ -59,6 +60,30 @@ export interface Rule {
   /** The tick from which the state equals that of a key never seen. */
   endsAt(state: Float64Array, at: number): number
 
+  /** Units in use at `now`, rounded up: the limit less what remains, and more than the limit of a caller in debt. */
+  used(state: Float64Array, at: number, now: number): number
+  /** How much of a state of `from` this rule can take over; the same in both directions, and through a third rule. */
+  kinship(from: Rule): Kinship
+  /**
+   * Takes over what is used in a state of another rule, which is only read. Of kin the state becomes this one's, whatever
+   * was here before: of all kin a caller has one state at a time. Of any other rule what is used there, as of now, is
+   * charged here as far as it is more than what is used here already ({@link raise}). Returns as {@link Rule.charge}; the
+   * list of `same` kin itself. Time is given in µs, as the ticks of the two rules may differ.
+   *
+   * Bound. Among kin the state says at any instant at least what is used by the units admitted under all of them, so no
+   * span admits more than the largest of them alone would. Between rules that are not kin the state of each says at
+   * least what is used by the units that it admitted itself, so a span admits at most the sum of their bounds; more
+   * cannot be said without remembering every charge in every rule: 100 at once under 100 per hour, then 10 per minute.
+   */
+  adopt(
+    state: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array
+
   /** Ticks after `now` at which a state equals that of a key never seen. */
   resetTicks(snapshot: Snapshot, now: number): number
   /**
@@ -67,6 +92,13 @@ export interface Rule {
    */
   delayTicks(snapshot: Snapshot, now: number, cost: number): number
 }
+
+/**
+ * `same`: states and charges mean the same under both rules, so a charge under one can be refunded under the other.
+ * `converts`: states convert without loss (buckets of other numbers), single charges do not. `none`: only what is used
+ * can be carried over (windows of another length, another algorithm).
+ */
+export type Kinship = 'same' | 'converts' | 'none'
 
 /** A state at one decision; what each number means is the rule's own. Of a list, `prior` is the permit. */
 export interface Snapshot {
@@ -83,13 +115,20 @@ export interface Charge extends Snapshot {
   readonly cost: number
 }
 
-/** What is used of a rule in units, rounded up, for another rule to go on from. */
-export function usedUnits(rule: Rule, state: Float64Array, at: number, now: number): number {
-  if (rule.used !== undefined) return rule.used(state, at, now)
-  const remaining = rule.remaining(state, at, now)
-  // A count that was carried over from a larger limit is above this one.
-  return remaining > 0 ? rule.limit - remaining : Math.max(rule.limit, rule.levelAt(state, at, now))
-}
-
 /** A clock that is ahead by more than this is broken: stored time up to here wins over now, later time is rebased. */
 export const graceUs = 60_000_000
+
+/** {@link Rule.adopt} from a rule that is not kin. */
+export function raise(
+  rule: Rule,
+  state: Float64Array,
+  at: number,
+  nowUs: number,
+  from: Rule,
+  fromState: Float64Array,
+  fromAt: number,
+): Float64Array {
+  const now = Math.floor(nowUs / rule.tickUs)
+  const missing = from.used(fromState, fromAt, Math.floor(nowUs / from.tickUs)) - rule.used(state, at, now)
+  return missing > 0 ? rule.charge(state, at, now, missing, 0) : state
+}

@@ -184,11 +184,12 @@ function isOnRoute({ routes }: Policy, { method, path }: Facts, surely: boolean)
   return false
 }
 
-function isKnownAs(identity: Policy['identity'], facts: Facts): boolean {
-  const known = facts.identity
-  if (identity === 'client') return known?.client !== undefined && known.client !== ''
-  if (identity === 'user') return known?.user !== undefined && known.user !== ''
-  return known === undefined
+/** Who was verified as neither a client nor a user, an empty name included, is as good as anonymous. */
+function isKnownAs(identity: Policy['identity'], { identity: known }: Facts): boolean {
+  const client = known?.client !== undefined && known.client !== ''
+  const user = known?.user !== undefined && known.user !== ''
+  if (identity === 'client') return client
+  return identity === 'user' ? user : !client && !user
 }
 
 function variantOf(policy: Policy, facts: Facts, policies: Policies): Variant {

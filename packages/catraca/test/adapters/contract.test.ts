@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import type { RateLimitOptions } from 'catraca/express'
 import { createGuard, type GuardOptions, type PolicyDocument } from 'catraca/http'
+import { rateLimit as nodeLimit } from 'catraca/node'
 import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Incoming, kinds, type Running, type Setup, send, start, Wire } from './servers.ts'
@@ -452,4 +454,20 @@ describe.each(kinds)('%s', (kind) => {
       wire.close()
     })
   })
+})
+
+test('node:http: what the handler of a skipped request throws is its own affair', () => {
+  const broken = new Error('a mistake in the handler')
+  const errors: unknown[] = []
+  const guard = createGuard<Incoming>({
+    policies: {
+      version: 1,
+      policies: { a: { per: 'address', rule: { algorithm: 'sliding-log', limit: 1, window: '1m' } } },
+    },
+  })
+  const listener = nodeLimit<Incoming>(guard, { skip: () => true, onError: (error) => errors.push(error) })(() => {
+    throw broken
+  })
+  expect(() => listener({} as Incoming, {} as ServerResponse)).toThrow(broken)
+  expect(errors).toEqual([])
 })

@@ -233,7 +233,8 @@ describe('Retry-After', () => {
         (wait, random) => {
           const { ms, seconds } = told(wait, () => random)
           expect(ms).toBeGreaterThanOrEqual(wait * 1.1)
-          expect(ms).toBeLessThanOrEqual(Math.ceil(wait * 1.2))
+          // The factor is not exact in floating point: a millisecond more at most.
+          expect(ms).toBeLessThanOrEqual(Math.ceil(wait * 1.2) + 1)
           expect(seconds * 1_000).toBeGreaterThanOrEqual(ms)
           expect(seconds).toBe(Math.max(1, Math.ceil(ms / 1_000)))
         },

@@ -401,3 +401,14 @@ describe('a verification that fails', () => {
     }
   })
 })
+
+test('the status of a caller that is exempt says so', async () => {
+  const guard = createGuard<Asked>({
+    policies: { ...document, exempt: { clients: ['vip'], routes: ['GET /health'] } },
+    identify: ({ identity }) => identity,
+  })
+  const reasons = async (asked: Asked) => (await guard.status(request(asked))).map(({ notAsked }) => notAsked)
+  expect(new Set(await reasons({ identity: { client: 'vip' } }))).toEqual(new Set(['exempt']))
+  expect(new Set(await reasons({ target: '/health' }))).toEqual(new Set(['exempt']))
+  expect(await reasons({ identity: { client: 'c' } })).toContain(undefined)
+})

@@ -212,6 +212,15 @@ describe('stages', () => {
     expect(verdict.observed.map(({ policy: { name } }) => name)).toContain('expensive')
   })
 
+  test('an identity without a name of a client or user is anonymous', () => {
+    const guard = design()
+    for (const identity of [{}, { client: '' }, { tenant: 't' }, { client: '', user: '' }]) {
+      expect(ask(guard, { identity, now: t0 }).admitted.map(({ policy }) => policy.name)).toContain('anonymous')
+    }
+    expect(ask(guard, { now: t0 }).allowed).toBe(true)
+    expect(ask(guard, { identity: {}, now: t0 }).allowed).toBe(false)
+  })
+
   test('what is exempt is neither counted nor refused', () => {
     const guard = createGuard<Asked>({
       policies: {

@@ -1,4 +1,14 @@
-import type { CheckCode, Code, codes, Decision, DiagnosisCode, ErrorCode, Events, PolicyDecision, Reason } from 'catraca'
+import type {
+  CheckCode,
+  Code,
+  codes,
+  Decision,
+  DiagnosisCode,
+  ErrorCode,
+  Events,
+  PolicyDecision,
+  Reason,
+} from 'catraca'
 import { CatracaError, createLimiter, isCatracaError, tokenBucket } from 'catraca'
 import { expectTypeOf, test } from 'vitest'
 

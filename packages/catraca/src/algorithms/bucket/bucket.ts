@@ -2,7 +2,7 @@ import { durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Kinship, type Rule, type Snapshot } from '../../core/rule.ts'
 
 /** The options of the bucket family. */
 export const bucketParameters = {
@@ -84,10 +84,6 @@ export class Bucket implements Rule {
     return over < 0 ? Math.floor((0 - over) / this.unit) : 0
   }
 
-  used(state: Float64Array, at: number, now: number): number {
-    return ceilDiv(this.drained(now - (state[at] as number), state[at + 1] as number), this.unit)
-  }
-
   charge(state: Float64Array, at: number, now: number, cost: number): Float64Array {
     const elapsed = now - (state[at] as number)
     state[at + 1] = this.drained(elapsed, state[at + 1] as number) + cost * this.unit
@@ -108,10 +104,11 @@ export class Bucket implements Rule {
     const refunded = state[at + 2] as number
     const since = this.shapes ? 0 : refunded - charge.prior
     const own = charge.level - elapsed * this.rate - since
+    if (own <= 0) return 0
     const level = this.drained(now - (state[at] as number), state[at + 1] as number)
     // Who queues behind keeps the time it was given, so a place in the middle of a queue cannot be given to another.
     if (this.shapes && level > own) return 0
-    const give = Math.max(0, Math.min(units * this.unit, own, level))
+    const give = Math.min(units * this.unit, own, level)
     this.charge(state, at, now, 0)
     state[at + 1] = level - give
     state[at + 2] = sumUp(refunded, give)
@@ -128,6 +125,74 @@ export class Bucket implements Rule {
 
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + ceilDiv(state[at + 1] as number, this.rate)
+  }
+
+  used(state: Float64Array, at: number, now: number): number {
+    return ceilDiv(this.drained(now - (state[at] as number), state[at + 1] as number), this.unit)
+  }
+
+  /** All buckets, as far as they count: a level is a fraction of a unit in each. */
+  kinship(from: Rule): Kinship {
+    if (!(from instanceof Bucket)) return 'none'
+    const same =
+      from.tickUs === this.tickUs &&
+      from.unit === this.unit &&
+      from.rate === this.rate &&
+      from.capacity === this.capacity &&
+      from.shapes === this.shapes
+    return same ? 'same' : 'converts'
+  }
+
+  /**
+   * What is used stays used to the level, rounded up by less than one level. A smaller bucket may so be in debt, as deep
+   * as the larger one was: the debt must not be cut, or who comes back to the larger one finds room there.
+   *
+   * Bound: over kin, at most (largest burst) + (greatest rate) × T in any half-open span of T. The proof of the class
+   * holds with one level in units for all of them: a pass never raises it above the burst of its own bucket, each instant
+   * is drained once, by one of the rates, and a conversion never lowers it. With ticks of several lengths the instants
+   * of the span are those that the longest of them sees. Through a queue that is what is admitted; what was queued under
+   * a slower rate leaves beside what is queued later, so what leaves may exceed the rate by one capacity.
+   *
+   * Depth of a debt: levels up to 2^53 are exact, as {@link Bucket.drained} is, and a sum that passes 2^53 stands for a
+   * refusal whatever it is rounded to. A deeper one (over 2^53 ÷ unit units, which the numbers of the two rules must
+   * differ by many powers of ten for) is kept rounded up by more than all rounding until it is paid: see {@link scaled}.
+   */
+  adopt(
+    state: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array {
+    const now = Math.floor(nowUs / this.tickUs)
+    if (!(from instanceof Bucket)) {
+      const used = from.used(fromState, fromAt, Math.floor(nowUs / from.tickUs))
+      this.charge(state, at, now, 0)
+      state[at + 1] = Math.max(state[at + 1] as number, scaled(used, 1, this.unit))
+      return state
+    }
+    const origin = fromState[fromAt] as number
+    const level = fromState[fromAt + 1] as number
+    const prior = fromState[fromAt + 2] as number
+    if (this.kinship(from) === 'same') {
+      state[at] = origin
+      state[at + 1] = level
+      state[at + 2] = prior
+      return state
+    }
+    // The latest instant not after now that both rules can tell, so that none is drained twice; where the state is of a
+    // later one, that is rounded up to a tick of this rule and waited for, as any stored time ahead of now.
+    const tickUs = Math.max(from.tickUs, this.tickUs)
+    const seen = Math.max(origin, (Math.floor(nowUs / tickUs) * tickUs) / from.tickUs)
+    const time = Math.ceil((seen * from.tickUs) / this.tickUs)
+    const broken = origin - Math.floor(nowUs / from.tickUs) > from.graceTicks
+    state[at] = broken ? time : Math.min(time, now + this.graceTicks)
+    state[at + 1] = scaled(from.drained(seen - origin, level), from.unit, this.unit)
+    // A charge from before is in levels of then, and was drained at rates it does not know. A whole capacity more counts
+    // as given back since, so that nothing of it is given back when the state has returned to its rule.
+    state[at + 2] = sumUp(scaled(prior, from.unit, this.unit), this.capacity)
+    return state
   }
 
   resetTicks(snapshot: Snapshot): number {
@@ -161,6 +226,18 @@ export class Bucket implements Rule {
   }
 }
 
+/**
+ * A whole number of levels of one unit as levels of another, rounded up. Past 2^53 by 2^-50 of it: a bucket that drains
+ * it does so in a product and a difference, each rounded by at most 2^-53 of it.
+ */
+function scaled(levels: number, unit: number, toUnit: number): number {
+  if (unit === toUnit || levels === 0) return levels
+  const product = levels * toUnit
+  if (product + unit <= maxExact) return ceilDiv(product, unit)
+  const exact = (BigInt(levels) * BigInt(toUnit) + BigInt(unit) - 1n) / BigInt(unit)
+  return exact <= maxExact ? Number(exact) : Number(exact) * (1 + 2 ** -50)
+}
+
 /** The sum of two whole numbers, rounded up where it is not exact. */
 function sumUp(a: number, b: number): number {
   const sum = a + b
@@ -175,7 +252,7 @@ interface Exact {
 
 /**
  * The finest tick at which the rule is exact: the window is a whole number of ticks, and twice the capacity (the deepest
- * debt) plus one tick's drain stays below 2^53.
+ * debt that the rule itself lends) plus one tick's drain stays below 2^53.
  */
 function fit(limit: number, windowUs: number, burst: number): Exact | undefined {
   for (const tickUs of [1, 1_000, 1_000_000]) {

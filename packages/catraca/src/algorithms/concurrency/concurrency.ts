@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import type { Rule } from '../../core/rule.ts'
+import type { Kinship, Rule } from '../../core/rule.ts'
 import { Ring } from '../ring/ring.ts'
 
 /** Options of {@link concurrency}. */
@@ -35,5 +35,10 @@ class Concurrency extends Ring {
   constructor(limit: number, ttlUs: number) {
     super(limit, ttlUs)
     this.options = { limit, permitTtlMs: ttlUs / 1_000 }
+  }
+
+  /** A permit keeps its id and its end whatever the limit and the life of later ones. */
+  override kinship(from: Rule): Kinship {
+    return from instanceof Concurrency ? 'same' : 'none'
   }
 }

@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
 
 /** Options of {@link fixedWindow}. */
 export interface FixedWindowOptions {
@@ -81,6 +81,29 @@ class FixedWindow implements Rule {
 
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + this.window
+  }
+
+  used(state: Float64Array, at: number, now: number): number {
+    return this.count(state[at] as number, state[at + 1] as number, now)
+  }
+
+  kinship(from: Rule): Kinship {
+    return from instanceof FixedWindow && from.window === this.window && from.first === this.first ? 'same' : 'none'
+  }
+
+  /** Windows of one length and anchor count together, each up to its own limit, so none admits more than the largest. */
+  adopt(
+    state: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array {
+    if (this.kinship(from) === 'none') return raise(this, state, at, nowUs, from, fromState, fromAt)
+    state[at] = fromState[fromAt] as number
+    state[at + 1] = fromState[fromAt + 1] as number
+    return state
   }
 
   resetTicks(snapshot: Snapshot, now: number): number {

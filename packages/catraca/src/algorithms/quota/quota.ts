@@ -1,6 +1,6 @@
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
 import { type Anchor, defaultAnchors, type PeriodName, parseAnchor, periodAt } from './period.ts'
 import { type Zone, zoneOf } from './zone.ts'
 
@@ -120,6 +120,31 @@ class Quota implements Rule {
 
   endsAt(state: Float64Array, at: number): number {
     return this.endOf(state[at] as number)
+  }
+
+  used(state: Float64Array, at: number, now: number): number {
+    return this.count(state[at] as number, state[at + 1] as number, now)
+  }
+
+  kinship(from: Rule): Kinship {
+    if (!(from instanceof Quota)) return 'none'
+    const names = ['period', 'timeZone', 'anchor']
+    return names.every((name) => from.options[name] === this.options[name]) ? 'same' : 'none'
+  }
+
+  /** Quotas of one calendar count together, each up to its own limit. */
+  adopt(
+    state: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array {
+    if (this.kinship(from) === 'none') return raise(this, state, at, nowUs, from, fromState, fromAt)
+    state[at] = fromState[fromAt] as number
+    state[at + 1] = fromState[fromAt + 1] as number
+    return state
   }
 
   resetTicks({ lead, level }: Snapshot, now: number): number {

@@ -1,8 +1,8 @@
 import type { DenialReason } from '../../core/reason.ts'
-import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
 
-/** Numbers before the entries of a list: index of the oldest, how many, units in use. */
-const header = 3
+/** Numbers before the entries of a list: index of the oldest, how many, units in use, stored time. */
+const header = 4
 /** Numbers per entry: tick of admission, units, id of the permit. */
 const stride = 3
 
@@ -11,7 +11,11 @@ const stride = 3
  * `life` is gone. The sliding log and the concurrency limit are this list; a permit may also leave early.
  *
  * State: one array per key, a ring of entries (tick, units, permit) that doubles as needed. Snapshot: `level`, the units
- * in use; `origin`, the tick of the newest admission; `prior`, the permit of this one.
+ * in use; `origin`, the tick of the newest admission; `prior`, the permit of this one, 0 of an entry that stands for what
+ * was used under another rule.
+ *
+ * An entry that came from a rule of another `life` ends when it did there: its tick is that end less the life here, and
+ * may lie ahead of now. So that entries stay in the order in which they end, a later one never ends before an earlier.
  */
 export abstract class Ring implements Rule {
   abstract readonly algorithm: string
@@ -47,7 +51,8 @@ export abstract class Ring implements Rule {
     const rebase = this.rebase(list, now)
     let expired = this.expired(list, now)
     if (rebase > 0) {
-      for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) - rebase
+      shift(list, -rebase)
+      list[3] = time
     }
     while (expired-- > 0) removeOldest(list)
     return cost > 0 ? append(list, time, cost, permit) : list
@@ -63,15 +68,15 @@ export abstract class Ring implements Rule {
       list[2] = (list[2] as number) - give
       // The newest entry says when the list ends: it must be one that counts.
       while (count(list) > 0 && unitsOf(list, count(list) - 1) === 0) list[1] = count(list) - 1
+      list[3] = count(list) === 0 ? 0 : Math.min(list[3] as number, newestOf(list))
       return give
     }
     return 0
   }
 
-  /** Tick of the newest entry. */
+  /** Tick of the newest admission. */
   originAt(list: Float64Array): number {
-    const entries = count(list)
-    return entries === 0 ? 0 : tickOf(list, entries - 1)
+    return count(list) === 0 ? 0 : (list[3] as number)
   }
 
   levelAt(list: Float64Array, _at: number, now: number): number {
@@ -81,7 +86,30 @@ export abstract class Ring implements Rule {
   }
 
   endsAt(list: Float64Array): number {
-    return count(list) === 0 ? 0 : this.originAt(list) + this.life
+    return count(list) === 0 ? 0 : newestOf(list) + this.life
+  }
+
+  used(list: Float64Array, at: number, now: number): number {
+    return this.levelAt(list, at, now)
+  }
+
+  abstract kinship(from: Rule): Kinship
+
+  /** The entries of kin with their ends. What is used under a rule of another kind is one entry, admitted now. */
+  adopt(
+    list: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array {
+    if (this.kinship(from) === 'none') return raise(this, list, at, nowUs, from, fromState, fromAt)
+    const longer = (from as Ring).life - this.life
+    if (longer === 0) return fromState
+    const moved = fromState.slice()
+    shift(moved, longer)
+    return moved
   }
 
   resetTicks({ lead, level }: Snapshot): number {
@@ -98,7 +126,7 @@ export abstract class Ring implements Rule {
     return ahead > graceUs ? ahead : 0
   }
 
-  /** The time at which a request counts: never before the newest entry, unless a broken clock made that. */
+  /** The time at which a request counts: never before the newest admission, unless a broken clock made that. */
   private time(list: Float64Array, now: number): number {
     return Math.max(now, this.originAt(list) - this.rebase(list, now))
   }
@@ -130,6 +158,15 @@ function unitsOf(list: Float64Array, index: number): number {
   return list[place(list, index) + 1] as number
 }
 
+function newestOf(list: Float64Array): number {
+  return tickOf(list, count(list) - 1)
+}
+
+/** Moves all entries by so many ticks. */
+function shift(list: Float64Array, ticks: number): void {
+  for (let index = 0; index < count(list); index++) list[place(list, index)] = tickOf(list, index) + ticks
+}
+
 function removeOldest(list: Float64Array): void {
   list[2] = (list[2] as number) - unitsOf(list, 0)
   const size = (list.length - header) / stride
@@ -137,9 +174,11 @@ function removeOldest(list: Float64Array): void {
   list[1] = (list[1] as number) - 1
 }
 
-function append(list: Float64Array, tick: number, units: number, permit: number): Float64Array {
+function append(list: Float64Array, time: number, units: number, permit: number): Float64Array {
   const target = header + count(list) * stride < list.length ? list : grown(list)
   const entries = count(target)
+  const tick = entries === 0 ? time : Math.max(time, newestOf(target))
+  target[3] = time
   target[1] = entries + 1
   target[2] = (target[2] as number) + units
   target.set([tick, units, permit], place(target, entries))
@@ -153,6 +192,7 @@ function grown(list: Float64Array): Float64Array {
   const larger = new Float64Array(header + Math.max(2, live.length * 2) * stride)
   larger[1] = live.length
   larger[2] = list.length === 0 ? 0 : (list[2] as number)
+  larger[3] = list.length === 0 ? 0 : (list[3] as number)
   live.forEach((from, index) => larger.set(list.subarray(from, from + stride), header + index * stride))
   return larger
 }

@@ -2,7 +2,7 @@ import { type Duration, durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, floorDiv, maxExact } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Rule, type Snapshot } from '../../core/rule.ts'
+import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
 
 /** Options of {@link slidingCounter}. */
 export interface SlidingCounterOptions {
@@ -113,6 +113,40 @@ class SlidingCounter implements Rule {
 
   endsAt(state: Float64Array, at: number): number {
     return (state[at] as number) + ((state[at + 1] as number) > 0 ? 2 : 1) * this.window
+  }
+
+  used(state: Float64Array, at: number, now: number): number {
+    const origin = state[at] as number
+    const level = state[at + 1] as number
+    const share = this.window - Math.max(0, now - this.start(origin, now))
+    const weighed = ceilDiv(this.before(origin, level, state[at + 2] as number, now) * share, this.window)
+    return this.current(origin, level, now) + weighed
+  }
+
+  /** Windows of one length, in ticks that may differ; a charge tells its window in ticks. */
+  kinship(from: Rule): Kinship {
+    if (!(from instanceof SlidingCounter) || from.window * from.tickUs !== this.window * this.tickUs) return 'none'
+    return from.tickUs === this.tickUs ? 'same' : 'converts'
+  }
+
+  /**
+   * Windows of one length count together, each up to its own limit. Counts may be above the limit; the products that
+   * then pass 2^53 are compared with smaller ones and refuse, as they should, whatever they are rounded to.
+   */
+  adopt(
+    state: Float64Array,
+    at: number,
+    nowUs: number,
+    from: Rule,
+    fromState: Float64Array,
+    fromAt: number,
+  ): Float64Array {
+    if (this.kinship(from) === 'none') return raise(this, state, at, nowUs, from, fromState, fromAt)
+    // The start of a window of whole ticks is a whole number of them, the longer ones too.
+    state[at] = ((fromState[fromAt] as number) * from.tickUs) / this.tickUs
+    state[at + 1] = fromState[fromAt + 1] as number
+    state[at + 2] = fromState[fromAt + 2] as number
+    return state
   }
 
   resetTicks({ lead, level, prior }: Snapshot, now: number): number {

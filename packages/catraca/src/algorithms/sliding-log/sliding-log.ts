@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import type { Rule } from '../../core/rule.ts'
+import type { Kinship, Rule } from '../../core/rule.ts'
 import { Ring } from '../ring/ring.ts'
 
 /** Options of {@link slidingLog}. */
@@ -33,5 +33,9 @@ class SlidingLog extends Ring {
   constructor(limit: number, windowUs: number) {
     super(limit, windowUs)
     this.options = { limit, windowMs: windowUs / 1_000 }
+  }
+
+  override kinship(from: Rule): Kinship {
+    return from instanceof SlidingLog && from.life === this.life ? 'same' : 'none'
   }
 }

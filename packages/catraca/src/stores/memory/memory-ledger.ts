@@ -1,79 +1,178 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide, generationUnit, peeked, type Source } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
-import { type Rule, usedUnits } from '../../core/rule.ts'
+import type { Rule } from '../../core/rule.ts'
 import { flatCopy, storedKey } from '../key.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
 import type { MemoryStore } from './memory-store.ts'
-import { Table } from './table.ts'
+import type { Shard } from './shard.ts'
+import type { Table } from './table.ts'
+import { Variants } from './variants.ts'
 
 /** Ids of admissions, unique in the process, so that a late release never meets another holder's permit. */
 let lastPermit = 0
 
-/** Keys of which a reset is remembered, per policy. */
+/** Keys of which a reset is remembered, per name of a policy. */
 const resetsKept = 10_000
 /** Resets are counted round: with the reason and the bits a count stays a small number. */
 const generations = 2 ** 23
 
+/** One question to several policies and what is known of each so far. Kept from question to question. */
+class Asked {
+  count = 0
+  readonly tables: Table[] = []
+  readonly keys: string[] = []
+  readonly costs: number[] = []
+  /** Keys as they are stored. */
+  readonly stored: string[] = []
+  readonly waits: number[] = []
+  /** Where the states are, until {@link MemoryStore.changes} goes up. */
+  readonly slots: number[] = []
+  readonly shards: Shard[] = []
+  /** The state that a key would bring along from another variant, where it is only looked at. */
+  readonly views: (Float64Array | undefined)[] = []
+
+  add(table: Table, key: string, cost: number): void {
+    const index = this.count++
+    this.tables[index] = table
+    this.keys[index] = key
+    this.costs[index] = cost
+  }
+}
+
 /** One limiter's states in a memory store. */
 export class MemoryLedger implements Ledger {
-  /** All tables that hold keys, for the bound of the store and its sweep. */
-  tables: readonly Table[] = []
-  /** The table of each policy, in the order of the policies. */
-  private current: readonly Table[]
-  /** Of each policy, other tables under its name in which a key may still stand. */
-  private siblings: readonly (readonly Table[])[] = []
-  private bySource = new Map<Source, Table>()
+  private readonly variants: Variants
   private only: Table
   private readonly store: MemoryStore
   private readonly hooks: StoreHooks
   private readonly onClose: () => void
   /** Which reset was a key's last, newest last: a charge from before must not come back out of a later one. */
-  private readonly resets = new WeakMap<Table, Map<string, number>>()
+  private readonly resets: Map<string, number>[] = []
   /** Resets so far. */
   private generation = 0
   /** The same as it stands in a decision. */
   private stamp = 0
+  /** Undefined while a question is under way: a listener may ask the next one. */
+  private spare: Asked | undefined
 
   constructor(store: MemoryStore, policies: readonly Source[], hooks: StoreHooks, onClose: () => void) {
-    this.current = policies.map((policy) => new Table(policy))
-    this.only = this.current[0] as Table
-    this.arrange([])
+    this.variants = new Variants(store, policies)
+    this.only = this.variants.current[0] as Table
     this.store = store
     this.hooks = hooks
     this.onClose = onClose
   }
 
-  replace(policies: readonly Source[]): void {
-    const old = [...this.tables]
-    this.current = policies.map((policy) => {
-      const place = old.findIndex((table) => table.policy.name === policy.name && sameRule(table.policy.rule, policy.rule))
-      return place === -1 ? new Table(policy) : (old.splice(place, 1)[0] as Table)
-    })
-    this.only = this.current[0] as Table
-    const names = new Set(policies.map(({ name }) => name))
-    const kept = old.filter((table) => names.has(table.policy.name) && table.size > 0)
-    for (const table of old) if (!kept.includes(table)) this.store.forget(table)
-    this.arrange(kept)
-  }
-
-  /** @param retired Tables of rules that are gone, whose keys move when they come next. */
-  private arrange(retired: readonly Table[]): void {
-    this.tables = [...this.current, ...retired]
-    this.siblings = this.current.map((one) => {
-      return this.tables.filter((table) => table !== one && table.policy.name === one.policy.name)
-    })
-    this.bySource = new Map(this.tables.map((table) => [table.policy, table]))
+  /** All tables that hold keys, for the bound of the store and its sweep. */
+  get tables(): readonly Table[] {
+    return this.variants.tables
   }
 
   applyOne(key: string, cost: number, givenUs: number | undefined, charge: boolean): Decision {
+    return this.ask(this.only, key, cost, givenUs ?? clockUs(), charge)
+  }
+
+  apply(keys: readonly string[], cost: number, givenUs: number | undefined, charge: boolean): Decision {
+    const { current } = this.variants
+    const asked = this.begin()
+    for (let index = 0; index < current.length; index++) {
+      asked.add(current[index] as Table, keys[index] as string, cost)
+    }
+    return this.answer(asked, givenUs ?? clockUs(), charge)
+  }
+
+  applySome(
+    members: readonly number[],
+    keys: readonly string[],
+    costs: readonly number[],
+    givenUs: number | undefined,
+    charge: boolean,
+  ): Decision {
+    const { current } = this.variants
     const nowUs = givenUs ?? clockUs()
-    const { only: table } = this
+    if (members.length === 1) {
+      return this.ask(current[members[0] as number] as Table, keys[0] as string, costs[0] as number, nowUs, charge)
+    }
+    const asked = this.begin()
+    for (let index = 0; index < members.length; index++) {
+      asked.add(current[members[index] as number] as Table, keys[index] as string, costs[index] as number)
+    }
+    return this.answer(asked, nowUs, charge)
+  }
+
+  replace(policies: readonly Source[]): void {
+    this.variants.replace(policies)
+    this.only = this.variants.current[0] as Table
+  }
+
+  /** @internal Lets go of empty tables. */
+  prune(): void {
+    this.variants.prune()
+  }
+
+  refund(decision: Decision, units: number, nowUs: number): number {
+    const table = this.variants.tableOf(decision.source)
+    if (table === undefined || decision.charged === 0) return 0
+    const policy = table.family
+    const key = storedKey(decision.key)
+    if (decision.generation < (this.resets[policy]?.get(key) ?? 0)) return 0
+    let holder = table
+    let slot = table.find(key)
+    if (slot < 0 && !table.alone) {
+      // Under another variant now, or parked: there a charge counts if it means the same.
+      for (const other of table.kindred) {
+        if (other.size === 0 || other.policy.rule.kinship(table.policy.rule) !== 'same') continue
+        holder = other
+        slot = other.find(key)
+        if (slot >= 0) break
+      }
+    }
+    if (slot < 0) return 0
+    const { rule } = holder.policy
+    const state = holder.stateOf(holder.shard, slot)
+    return rule.refund(state, slot * rule.width, tickOf(nowUs, rule), decision, Math.min(units, decision.charged))
+  }
+
+  reset(policy: number, key: string): void {
+    const table = this.variants.current[policy] as Table
+    const stored = flatCopy(storedKey(key))
+    let found = false
+    for (const one of this.tables) {
+      if (one.family !== table.family || one.size === 0) continue
+      const slot = one.find(stored)
+      if (slot < 0) continue
+      this.store.drop(one, one.shard, slot)
+      found = true
+    }
+    if (!found) return
+    const resets = this.resets[table.family] ?? new Map<string, number>()
+    this.resets[table.family] = resets
+    resets.delete(stored)
+    this.generation = (this.generation + 1) % generations
+    this.stamp = this.generation * generationUnit
+    resets.set(stored, this.generation)
+    if (resets.size <= resetsKept) return
+    const [oldest] = resets.keys()
+    resets.delete(oldest as string)
+  }
+
+  given(nowUs: number): void {
+    this.store.given(nowUs)
+  }
+
+  close(): void {
+    this.onClose()
+  }
+
+  /** Asks one policy. */
+  private ask(table: Table, key: string, cost: number, nowUs: number, charge: boolean): Decision {
     const { policy } = table
     const { rule } = policy
     const { width, tickUs } = rule
     const stored = storedKey(key)
     let slot = table.find(stored)
+    if (slot < 0 && !table.alone && charge) slot = this.variants.fetch(table, stored, nowUs)
     // A rule of fixed width, the common case, is written out: one look-up, one reading of the state, one object.
     // A key never seen passes at any cost that can pass at all.
     if (slot < 0 && width !== 0 && charge && cost <= rule.limit) slot = this.store.add(table, stored, nowUs)
@@ -95,178 +194,110 @@ export class MemoryLedger implements Ledger {
         return new Decision(policy, key, reason, nowUs, cost, left, lead, level, prior, waitUs)
       }
     }
-    const [decision] = this.applyAll([key], cost, nowUs, charge)
-    return decision as Decision
+    const asked = this.begin()
+    asked.add(table, key, cost)
+    return this.answer(asked, nowUs, charge)
   }
 
-  apply(keys: readonly string[], cost: number, givenUs: number | undefined, charge: boolean): Decision {
-    return decide(this.applyAll(keys, cost, givenUs ?? clockUs(), charge), charge ? 0 : peeked)
+  private begin(): Asked {
+    const asked = this.spare ?? new Asked()
+    this.spare = undefined
+    asked.count = 0
+    return asked
   }
 
-  applySome(
-    members: readonly number[],
-    keys: readonly string[],
-    costs: readonly number[],
-    givenUs: number | undefined,
-    charge: boolean,
-  ): Decision {
-    const nowUs = givenUs ?? clockUs()
-    const tables: Table[] = []
-    const stored: string[] = []
-    const waits: number[] = []
+  /** One decision per policy. All waits are known before anything is charged. */
+  private answer(asked: Asked, nowUs: number, charge: boolean): Decision {
+    const { count, tables, keys, costs, stored, waits, slots, shards, views } = asked
+    const { store } = this
+    const { changes } = store
     let passes = charge
-    for (let index = 0; index < members.length; index++) {
-      const member = members[index] as number
-      const table = this.current[member] as Table
-      const key = storedKey(keys[index] as string)
-      const siblings = this.siblings[member] as readonly Table[]
-      if (siblings.length > 0) this.adopt(table, siblings, key, nowUs)
-      const { rule } = table.policy
-      const slot = table.find(key)
-      const at = slot < 0 ? 0 : slot * rule.width
-      const wait = rule.wait(table.stateOf(table.shard, slot), at, tickAt(nowUs, rule), costs[index] as number)
-      if (wait > 0) passes = false
-      tables.push(table)
-      stored.push(key)
-      waits.push(wait)
-    }
-    const stack: Decision[] = []
-    for (let index = 0; index < members.length; index++) {
+    for (let index = 0; index < count; index++) {
       const table = tables[index] as Table
-      const key = stored[index] as string
-      const cost = costs[index] as number
-      const permit = ++lastPermit
-      if (charge) this.write(table, key, passes ? cost : 0, nowUs, permit)
-      const wait = waits[index] as number
-      stack.push(this.decision(table, keys[index] as string, key, wait, cost, nowUs, permit, charge))
+      const { rule } = table.policy
+      const key = storedKey(keys[index] as string)
+      let slot = table.find(key)
+      let view: Float64Array | undefined
+      if (slot < 0 && !table.alone) {
+        if (charge) slot = this.variants.fetch(table, key, nowUs)
+        else view = this.variants.view(table, key, nowUs)
+      }
+      const state = view ?? table.stateOf(table.shard, slot)
+      const wait = rule.wait(state, slot < 0 ? 0 : slot * rule.width, tickOf(nowUs, rule), costs[index] as number)
+      if (wait > 0) passes = false
+      stored[index] = key
+      waits[index] = wait
+      slots[index] = slot
+      shards[index] = table.shard
+      views[index] = view
     }
-    return stack.length === 1 ? (stack[0] as Decision) : decide(stack, charge ? 0 : peeked)
+    const parts: Decision[] = []
+    let rebasedMs: number[] | undefined
+    for (let index = 0; index < count; index++) {
+      const permit = ++lastPermit
+      const cost = costs[index] as number
+      if (store.changes !== changes) this.find(asked, index)
+      if (charge) {
+        const ms = this.write(asked, index, passes ? cost : 0, nowUs, permit)
+        if (ms > 0) rebasedMs = [...(rebasedMs ?? []), ms]
+      }
+      // What a refused stack did not charge cannot be given back.
+      parts.push(this.decision(asked, index, nowUs, permit, passes ? this.stamp : peeked))
+    }
+    this.spare = asked
+    if (rebasedMs !== undefined) for (const ms of rebasedMs) this.hooks.rebased(ms)
+    return parts.length === 1 ? (parts[0] as Decision) : decide(parts, charge ? 0 : peeked)
+  }
+
+  /** Looks for the state anew. */
+  private find({ tables, stored, slots, shards }: Asked, index: number): void {
+    const table = tables[index] as Table
+    slots[index] = table.find(stored[index] as string)
+    shards[index] = table.shard
   }
 
   /**
-   * Carries over what a key has used under another variant, where this one does not know it. A key stands in one table of
-   * its name at most, so that is where all its use is.
+   * Charges, adding the key where it is new; at cost 0 only a state of a broken clock is written back. Says by how many
+   * milliseconds such a one was moved.
    */
-  private adopt(table: Table, siblings: readonly Table[], key: string, nowUs: number): void {
-    if (table.find(key) >= 0) return
-    for (const other of siblings) {
-      if (other.size === 0) continue
-      const slot = other.find(key)
-      if (slot < 0) continue
-      const { rule: from } = other.policy
-      const { rule: to } = table.policy
-      const state = other.stateOf(other.shard, slot)
-      const list = from.holds && to.holds ? Float64Array.from(state) : undefined
-      const used = usedUnits(from, state, slot * from.width, tickAt(nowUs, from))
-      this.store.drop(other, other.shard, slot)
-      if (list === undefined && used === 0) return
-      // Adding a key may evict another one, and looks for it anew.
-      table.find(key)
-      const place = this.store.add(table, key, nowUs)
-      const { shard } = table
-      // Rounded against the caller: parts of a unit count as one, and all of it as if it were used now.
-      const charged = list ?? to.charge(table.stateOf(shard, place), place * to.width, tickAt(nowUs, to), used, 0)
-      if (to.width === 0) shard.lists[place] = charged
-      return
-    }
-  }
-
-  refund(decision: Decision, units: number, nowUs: number): number {
-    const table = this.bySource.get(decision.source)
-    if (table === undefined) return 0
-    const key = storedKey(decision.key)
-    if (decision.generation < (this.resets.get(table)?.get(key) ?? 0)) return 0
-    const slot = table.find(key)
-    if (slot < 0) return 0
+  private write(asked: Asked, index: number, cost: number, nowUs: number, permit: number): number {
+    const { tables, stored, slots, shards } = asked
+    const table = tables[index] as Table
     const { rule } = table.policy
-    const now = Math.floor(nowUs / rule.tickUs)
-    return rule.refund(table.stateOf(table.shard, slot), slot * rule.width, now, decision, units)
-  }
-
-  reset(policy: number, key: string): void {
-    const table = this.current[policy] as Table
-    const stored = flatCopy(storedKey(key))
-    const slot = table.find(stored)
-    if (slot < 0) return
-    this.store.drop(table, table.shard, slot)
-    const resets = this.resets.get(table) ?? new Map<string, number>()
-    this.resets.set(table, resets)
-    resets.delete(stored)
-    this.generation = (this.generation + 1) % generations
-    this.stamp = this.generation * generationUnit
-    resets.set(stored, this.generation)
-    if (resets.size <= resetsKept) return
-    const [oldest] = resets.keys()
-    resets.delete(oldest as string)
-  }
-
-  given(nowUs: number): void {
-    this.store.given(nowUs)
-  }
-
-  close(): void {
-    this.onClose()
-  }
-
-  /** One decision per policy. All waits are known before anything is written. */
-  private applyAll(keys: readonly string[], cost: number, nowUs: number, charge: boolean): Decision[] {
-    const stored = keys.map(storedKey)
-    const waits = this.current.map((table, index) => {
-      const { rule } = table.policy
-      const slot = table.find(stored[index] as string)
-      return rule.wait(
-        table.stateOf(table.shard, slot),
-        Math.max(0, slot * rule.width),
-        Math.floor(nowUs / rule.tickUs),
-        cost,
-      )
-    })
-    const passes = charge && waits.every((wait) => wait === 0)
-    return this.current.map((table, index) => {
-      const wait = waits[index] as number
-      const permit = ++lastPermit
-      if (charge) this.write(table, stored[index] as string, passes ? cost : 0, nowUs, permit)
-      return this.decision(table, keys[index] as string, stored[index] as string, wait, cost, nowUs, permit, charge)
-    })
-  }
-
-  /** Charges, adding the key where it is new; at cost 0 only a state of a broken clock is written back. */
-  private write(table: Table, key: string, cost: number, nowUs: number, permit: number): void {
-    const { rule } = table.policy
-    const now = Math.floor(nowUs / rule.tickUs)
-    let slot = table.find(key)
-    const ahead = slot < 0 ? 0 : rule.originAt(table.stateOf(table.shard, slot), slot * rule.width) - now
+    const { width } = rule
+    const now = tickOf(nowUs, rule)
+    let slot = slots[index] as number
+    const ahead = slot < 0 ? 0 : rule.originAt(table.stateOf(shards[index] as Shard, slot), slot * width) - now
     const rebase = ahead > rule.graceTicks
-    if (cost === 0 && !rebase) return
-    if (slot < 0) slot = this.store.add(table, key, nowUs)
-    const { shard } = table
-    const state = rule.charge(table.stateOf(shard, slot), slot * rule.width, now, cost, permit)
-    if (rule.width === 0) shard.lists[slot] = state
-    if (rebase) this.hooks.rebased((ahead * rule.tickUs) / 1_000)
+    if (cost === 0 && !rebase) return 0
+    if (slot < 0) {
+      // Its hash and its place may be another key's by now.
+      slot = table.find(stored[index] as string)
+      if (slot < 0) slot = this.store.add(table, stored[index] as string, nowUs)
+      slots[index] = slot
+      shards[index] = table.shard
+    }
+    const shard = shards[index] as Shard
+    const state = rule.charge(table.stateOf(shard, slot), slot * width, now, cost, permit)
+    if (width === 0) shard.lists[slot] = state
+    return rebase ? (ahead * rule.tickUs) / 1_000 : 0
   }
 
-  private decision(
-    table: Table,
-    key: string,
-    stored: string,
-    wait: number,
-    cost: number,
-    nowUs: number,
-    permit: number,
-    charge: boolean,
-  ): Decision {
-    const { rule } = table.policy
-    const now = Math.floor(nowUs / rule.tickUs)
-    const slot = table.find(stored)
-    const state = table.stateOf(table.shard, slot)
-    const at = Math.max(0, slot * rule.width)
+  private decision(asked: Asked, index: number, nowUs: number, permit: number, bits: number): Decision {
+    const { policy } = asked.tables[index] as Table
+    const { rule } = policy
+    const now = tickOf(nowUs, rule)
+    const slot = asked.slots[index] as number
+    const state = asked.views[index] ?? (asked.tables[index] as Table).stateOf(asked.shards[index] as Shard, slot)
+    const at = slot < 0 ? 0 : slot * rule.width
+    const wait = asked.waits[index] as number
     const reason: Reason = wait === 0 ? 'ok' : wait === Infinity ? 'impossible' : rule.denial
     return new Decision(
-      table.policy,
-      key,
-      reasonCode(reason) | (charge ? this.stamp : peeked),
+      policy,
+      asked.keys[index] as string,
+      reasonCode(reason) | bits,
       nowUs,
-      cost,
+      asked.costs[index] as number,
       rule.remaining(state, at, now),
       rule.originAt(state, at) - now,
       rule.levelAt(state, at, now),
@@ -276,13 +307,8 @@ export class MemoryLedger implements Ledger {
   }
 }
 
-function tickAt(nowUs: number, { tickUs }: Rule): number {
+function tickOf(nowUs: number, { tickUs }: Rule): number {
   return tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
-}
-
-/** True when a state of one means the same to the other. */
-function sameRule(one: Rule, other: Rule): boolean {
-  return one.algorithm === other.algorithm && JSON.stringify(one.options) === JSON.stringify(other.options)
 }
 
 /** {@link Rule.take} for a rule without it. */

@@ -55,6 +55,8 @@ export class MemoryStore implements Store {
   /** Made when a key must go for the first time. */
   private random: Random | undefined
   private readonly ledgers = new Map<string, { ledger: MemoryLedger; hooks: StoreHooks }>()
+  /** @internal Goes up whenever a slot may have been added or moved. */
+  changes = 0
   private keys = 0
   private evicted = 0
   private evictedLimited = 0
@@ -105,13 +107,38 @@ export class MemoryStore implements Store {
 
   /** @internal Makes room for the key just looked for and adds it; returns its slot in `table.shard`. */
   add(table: Table, key: string, nowUs: number): number {
-    // Two for one, so that a bound that held permits have passed is kept again once they are released.
-    for (let tries = 0; tries < 2 && this.keys >= this.maxKeys; tries++) this.evict(nowUs)
+    if (this.makeRoom(nowUs)) {
+      // A listener that heard of it may have asked for this key.
+      const slot = table.find(key)
+      if (slot >= 0) return slot
+    }
     // Two looked at for one that comes: what has ended leaves at least as fast as new keys arrive.
     const before = table.size
     table.sweepOne(table.shard, 2, nowUs)
     const slot = table.add(key)
     this.keys += table.size - before
+    this.changes++
+    this.cancelSweep ??= later(sweepEveryMs, this.sweep)
+    return slot
+  }
+
+  /** @internal At the bound gives keys up; true when it was there, and listeners may have heard. */
+  makeRoom(nowUs: number): boolean {
+    if (this.keys < this.maxKeys) return false
+    // Two for one, so that a bound that held permits have passed is kept again once they are released.
+    for (let tries = 0; tries < 2 && this.keys >= this.maxKeys; tries++) this.evict(nowUs)
+    return true
+  }
+
+  /** @internal Writes a state that comes from another table, bound or not; returns its slot in `table.shard`. */
+  put(table: Table, key: string, state: Float64Array, at: number): number {
+    let slot = table.find(key)
+    if (slot < 0) {
+      slot = table.add(key)
+      this.keys++
+      this.changes++
+    }
+    table.put(slot, state, at)
     this.cancelSweep ??= later(sweepEveryMs, this.sweep)
     return slot
   }
@@ -120,11 +147,14 @@ export class MemoryStore implements Store {
   drop(table: Table, shard: Shard, slot: number): void {
     table.drop(shard, slot)
     this.keys--
+    this.changes++
   }
 
-  /** @internal Forgets all keys of a table that is no longer asked. */
+  /** @internal Forgets all keys of a table. */
   forget(table: Table): void {
     this.keys -= table.size
+    this.changes++
+    table.clear()
   }
 
   private readonly sweep = (): void => {
@@ -135,6 +165,7 @@ export class MemoryStore implements Store {
         table.sweep(Math.min(maxSlice, Math.max(256, Math.ceil(table.size / sweepSlices))), nowUs)
         this.keys += table.size - before
       }
+      ledger.prune()
     }
     this.cancelSweep = this.keys > 0 ? later(sweepEveryMs, this.sweep) : undefined
   }

@@ -16,8 +16,21 @@ const lingerUs = 5_000_000
  * of numbers, which meets fewer cold cache lines. Both lead to dense slots in shards.
  */
 export class Table {
-  readonly policy: Source
+  /** Who is asked under it; after a replacement another of an equal rule. */
+  policy: Source
   size = 0
+  /** A number for the name of the policy. */
+  family = 0
+  /** True when no other table belongs to its name. */
+  alone = true
+  /** Tables of its name and of kin rules, itself among them. */
+  kindred: readonly Table[] = []
+  /** Tables of its name and of other rules, parked ones left out. */
+  strangers: readonly Table[] = []
+  /** Where its states wait while their keys are asked under strangers. */
+  parking: Table | undefined = undefined
+  /** True when it is such a place. */
+  parked = false
   /** The shard of the key last looked for. */
   shard: Shard
   private hash = 0
@@ -78,6 +91,22 @@ export class Table {
   stateOf(shard: Shard, slot: number): Float64Array {
     if (this.policy.rule.width === 0) return slot < 0 ? empty : (shard.lists[slot] as Float64Array)
     return slot < 0 ? zeros : shard.slab
+  }
+
+  /** Writes a state, given from index `at`, into a slot of {@link Table.shard}. */
+  put(slot: number, state: Float64Array, at: number): void {
+    const { width } = this.policy.rule
+    if (width === 0) this.shard.lists[slot] = state
+    else for (let index = 0; index < width; index++) this.shard.slab[slot * width + index] = state[at + index] as number
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.size = 0
+    this.shard = new Shard(this.policy.rule.width)
+    this.shards = [this.shard]
+    this.small = new Map()
+    this.sweepShard = 0
   }
 
   /** A shard that has keys, from a number in [0, 1); undefined when there is none. */
