@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root, run, say, setup, tool, writeStamp } from './setup.mjs'
@@ -19,8 +19,15 @@ export function build() {
   if (built && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === state) return
   say('building')
   run(tool('tsc'), ['-b', 'packages/catraca', 'packages/config', 'packages/gateway'])
+  clean()
   run(tool('vite'), ['build', '--logLevel', 'warn'], { cwd: join(root, 'packages/catraca') })
   writeStamp(stampFile, state)
+}
+
+/** Removes the JavaScript of earlier builds, whose chunks have other names; the types beside it stay. */
+function clean() {
+  const folder = join(root, 'packages/catraca/dist')
+  for (const file of readdirSync(folder)) if (file.endsWith('.js')) rmSync(join(folder, file))
 }
 
 /** One hash over every file a build reads. */

@@ -1,4 +1,3 @@
-import { durationText } from '../core/duration.ts'
 import type { Rule } from '../core/rule.ts'
 
 /** What a rule lets through at most. Each figure is derived where the rule is. */
@@ -28,11 +27,4 @@ export function boundsOf(rule: Rule): Bounds {
     default:
       return { atOnce, perWindow: rule.limit + limit, windowMs }
   }
-}
-
-/** Bounds as a sentence part. */
-export function boundsText({ atOnce, perWindow, windowMs }: Bounds): string {
-  const once = `at most ${atOnce} at one instant`
-  if (perWindow === undefined || windowMs === undefined) return once
-  return `${once}, ${perWindow} in any ${durationText(Math.round(windowMs * 1_000))}`
 }
