@@ -67,8 +67,9 @@ export interface Rule {
   /**
    * Takes over what is used in a state of another rule, which is only read. Of kin the state becomes this one's, whatever
    * was here before: of all kin a caller has one state at a time. Of any other rule what is used there, as of now, is
-   * charged here as far as it is more than what is used here already ({@link raise}). Returns as {@link Rule.charge}; the
-   * list of `same` kin itself. Time is given in µs, as the ticks of the two rules may differ.
+   * charged here as far as it is more than what is used here already ({@link raise}). Returns as {@link Rule.charge};
+   * perhaps the very list of kin, so that one of the two must go. Time is given in µs, as ticks may differ. A state of a
+   * broken clock stays one.
    *
    * Bound. Among kin the state says at any instant at least what is used by the units admitted under all of them, so no
    * span admits more than the largest of them alone would. Between rules that are not kin the state of each says at

@@ -10,7 +10,7 @@ const manyShards = 64
 const lingerUs = 5_000_000
 
 /**
- * All keys of one policy.
+ * All keys of one policy, or of one variant of it.
  *
  * A small table finds slots by a `Map`, which knows the hash of a text it has met before; a large one by its own index
  * of numbers, which meets fewer cold cache lines. Both lead to dense slots in shards.
