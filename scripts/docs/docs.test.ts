@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { transformWithOxc } from 'vite'
 import { describe, expect, test } from 'vitest'
 import { registry } from '../../packages/catraca/src/algorithms/registry.ts'
+import { problemLine, readGatewayText, readPolicyText } from '../../packages/config/src/index.ts'
 import { blocks } from './tables.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -14,7 +15,10 @@ const pages = [
   ...markdownIn('docs'),
   ...markdownIn('docs/rules'),
   ...markdownIn('docs/guides'),
+  ...markdownIn('docs/errors'),
 ]
+/** The design speaks of what is not built yet. */
+const built = pages.filter((name) => name !== 'docs/design.md')
 /** `npm run docs` sets this and writes what the tests otherwise compare. */
 const update = process.env['UPDATE_DOCS'] === '1'
 
@@ -48,8 +52,7 @@ describe('generated parts of the pages come from runs and are current', () => {
 
 describe('the code on the pages runs and prints what the page says', () => {
   const pattern = /```ts\n([\s\S]*?)```(?:\n+```text\n([\s\S]*?)```)?/g
-  // The design speaks of what is not built yet.
-  for (const page of pages.filter((name) => name !== 'docs/design.md')) {
+  for (const page of built) {
     const examples = [...readFileSync(join(root, page), 'utf8').matchAll(pattern)]
     for (const [index, [, code = '', output = '']] of examples.entries()) {
       test(`${page}, example ${index + 1}`, async () => {
@@ -61,6 +64,22 @@ describe('the code on the pages runs and prints what the page says', () => {
         const run = spawnSync(process.execPath, [file], { cwd: root, encoding: 'utf8' })
         expect(run.stderr).toBe('')
         expect(run.stdout).toBe(output)
+      })
+    }
+  }
+})
+
+describe('the files on the pages can be read', () => {
+  for (const page of built) {
+    const examples = [...readFileSync(join(root, page), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)]
+    for (const [index, [, text = '']] of examples.entries()) {
+      test(`${page}, file ${index + 1}`, () => {
+        const read = /^upstreams:/m.test(text) ? readGatewayText : readPolicyText
+        const problems = read(text, page, { PORT: '8080' }).problems
+        // A page may show a part of a document; what it shows is at least YAML, and a whole one is right.
+        const whole = /^version:/m.test(text)
+        const found = problems.filter(({ code }) => whole || code.startsWith('CATRACA_FILE_'))
+        expect(found.map(problemLine)).toEqual([])
       })
     }
   }

@@ -31,8 +31,8 @@ export const codes = {
   CATRACA_CHECK_NEVER: { kind: 'check', words: 'a rule lets more pass than its policy promises' },
   CATRACA_CHECK_NO_GLOBAL: { kind: 'check', words: 'nothing limits all callers together' },
   CATRACA_CHECK_ONE_LIMIT: { kind: 'check', words: 'every route has the same limit' },
-  CATRACA_CHECK_OVERSOLD: { kind: 'check', words: 'the sum of all budgets beside the capacity' },
-  CATRACA_CHECK_QUEUE_WAIT: { kind: 'check', words: 'the longest wait in a queue' },
+  CATRACA_CHECK_OVERSOLD: { kind: 'check', words: 'more was sold to all clients than the service sustains' },
+  CATRACA_CHECK_QUEUE_WAIT: { kind: 'check', words: 'the last in a queue waits for long' },
   CATRACA_CHECK_STORE_FAILURE: { kind: 'check', words: 'a policy does not say what happens without the store' },
   CATRACA_CHECK_TRUST: { kind: 'check', words: 'addresses are counted and the proxies in front are not stated' },
 } as const satisfies Record<string, { kind: 'error' | 'diagnosis' | 'check'; words: string }>

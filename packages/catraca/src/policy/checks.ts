@@ -113,7 +113,7 @@ function loginFailure(policies: Policies): Found[] {
   return asked(policies).flatMap((policy) => {
     const { onStoreFailure: own } = policy.entry
     if (!isLogin(policy) || (own === undefined ? closed : own !== 'open')) return []
-    const says = own === undefined ? 'does not say what happens' : 'lets everything pass'
+    const says = own === undefined ? 'does not say at the policy what happens' : 'lets everything pass'
     const message =
       `guards a login and ${says} while the shared store does not answer: passwords could be tried without limit; ` +
       'write onStoreFailure: closed (or local)'
