@@ -31,11 +31,11 @@ export class Book {
   }
 
   take(member: number, key: string, cost: number, now = 0): Decision {
-    return this.ledger.applySome([member], [key], [cost], now * 1e6, true)
+    return this.ledger.applySome([member], [key], [cost], Math.round(now * 1e6), true)
   }
 
   peek(member: number, key: string, now = 0): Decision {
-    return this.ledger.applySome([member], [key], [1], now * 1e6, false)
+    return this.ledger.applySome([member], [key], [1], Math.round(now * 1e6), false)
   }
 
   /** Asks several policies about the same key. */
@@ -45,7 +45,7 @@ export class Book {
       members,
       members.map(() => key),
       Object.values(costs),
-      now * 1e6,
+      Math.round(now * 1e6),
       true,
     )
   }
@@ -55,7 +55,7 @@ export class Book {
   }
 
   refund(decision: Decision, units = decision.cost, now = 0): number {
-    return this.ledger.refund(decision, units, now * 1e6)
+    return this.ledger.refund(decision, units, Math.round(now * 1e6))
   }
 
   replace(policies: readonly Named[]): void {

@@ -1,4 +1,4 @@
-import { concurrency, fixedWindow, slidingCounter, tokenBucket } from 'catraca'
+import { concurrency, fixedWindow, slidingCounter, slidingLog, tokenBucket } from 'catraca'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { kindNames, make } from './kinds.ts'
 import { Book } from './ledger.ts'
@@ -103,6 +103,14 @@ describe('replacing policies', () => {
     expect(book.left(0)).toBe(0)
     second.release()
     expect(book.left(0)).toBe(1)
+  })
+
+  test('another algorithm of the same numbers is another rule', () => {
+    const book = new Book([['a', slidingLog({ limit: 10, window: '1h' })]])
+    book.take(0, 'k', 4)
+    book.replace([['a', slidingCounter({ limit: 10, window: '1h' })]])
+    expect(book.take(0, 'k', 1)).toMatchObject({ allowed: true, remaining: 5 })
+    expect(book.take(0, 'l', 1).source.rule.algorithm).toBe('sliding-counter')
   })
 
   test('the only policy, asked the short way, is the new one', () => {

@@ -136,6 +136,46 @@ describe('what is used stays used', () => {
     expect(book.left(0, 12.6)).toBe(2)
   })
 
+  test('no time is lost or won between ticks of two lengths', () => {
+    const seconds = tokenBucket({ limit: 999_999_937, window: '30d', burst: 3_000_000 })
+    const book = new Book(variants(tokenBucket({ limit: 1, window: '1s', burst: 1_000_000 }), seconds))
+    book.take(0, 'k', 1_000_000)
+    // In turn for 1.5 s. The half second that a rule of whole seconds cannot see passes under it: per 3 s one at 1 per
+    // second, two at 385.8.
+    for (let turn = 1; turn <= 20; turn++) book.take(turn % 2, 'k', 1e7, turn * 1.5)
+    expect(book.left(0, 30)).toBe(7_726)
+    const coarse = tokenBucket({ limit: 999_983, window: '30d', burst: 999_979 })
+    const fast = new Book(variants(tokenBucket({ limit: 1_000_000, window: '1s', burst: 1_000 }), coarse))
+    let passed = 0
+    for (let turn = 0; turn < 100; turn++) {
+      const now = 0.0005 + turn / 1e6
+      const cost = Math.max(1, fast.left(0, now))
+      if (fast.take(0, 'k', cost, now).allowed) passed += cost
+      fast.take(1, 'k', 1e6, now)
+    }
+    expect(passed).toBeLessThanOrEqual(1_100)
+  })
+
+  test('in sliding counters that tell time in ticks of two lengths', () => {
+    const book = new Book(
+      variants(slidingCounter({ limit: 1_000, window: '1h' }), slidingCounter({ limit: 10_000_000, window: '1h' })),
+    )
+    const charge = book.take(0, 'k', 900, 3_600)
+    expect(book.left(1, 3_600)).toBe(9_999_100)
+    expect(book.take(1, 'k', 5_000, 3_700).remaining).toBe(9_994_100)
+    expect(book.refund(charge, 900, 3_700)).toBe(0)
+    // Half of the window before counts.
+    expect([book.left(0, 9_000), book.left(1, 9_000)]).toEqual([0, 9_997_050])
+    expect(book.take(0, 'k', 1, 3_800).retryAfterMs).toBeGreaterThan(3_400_000)
+  })
+
+  test('a counter counts parts of the window before as units', () => {
+    const book = new Book(variants(slidingCounter({ limit: 10, window: '1m' }), make('fixedWindow', 20)))
+    book.take(0, 'k', 10, 30)
+    // 10 × 59 ÷ 60 are used.
+    expect(book.left(1, 61)).toBe(10)
+  })
+
   test('in windows of one length, counts and boundaries with them', () => {
     for (const make of [fixedWindow, slidingCounter, slidingLog]) {
       const book = new Book(variants(make({ limit: 10, window: '1m' }), make({ limit: 20, window: '1m' })))
@@ -227,6 +267,37 @@ describe('windows of other lengths', () => {
     expect(book.left(0, 60)).toBe(89)
   })
 
+  test('what is used in both is not added up', () => {
+    const book = new Book(variants(hourly, fixedWindow({ limit: 100, window: '1m' })))
+    book.take(0, 'k', 50)
+    book.take(1, 'k', 3)
+    expect([book.left(0), book.take(0, 'k', 1).remaining, book.left(1)]).toEqual([47, 46, 46])
+  })
+
+  test.each([slidingLog, slidingCounter])('in logs and counters too: what is used is charged as of now', (make) => {
+    const book = new Book(variants(make({ limit: 100, window: '1h' }), make({ limit: 10, window: '1m' })))
+    book.take(0, 'k', 100)
+    expect(book.take(1, 'k', 1, 60)).toMatchObject({ allowed: false })
+    expect(book.take(1, 'k', 9, 240).allowed).toBe(true)
+    expect(book.take(0, 'k', 1, 300).allowed).toBe(false)
+  })
+
+  test('looking at what waits does not change it', () => {
+    const book = new Book(variants(slidingLog({ limit: 10, window: '1h' }), minutely))
+    book.take(0, 'k', 3)
+    book.take(1, 'k', 5)
+    for (let turn = 0; turn < 3; turn++) expect(book.left(0)).toBe(2)
+    expect(book.left(0, 60)).toBe(7)
+  })
+
+  test('windows by the clock and from the first request are not kin', () => {
+    const first = fixedWindow({ limit: 20, window: '1m', anchor: 'first' })
+    const book = new Book(variants(fixedWindow({ limit: 20, window: '1m' }), first))
+    book.take(0, 'k', 10, 50)
+    expect(book.take(1, 'k', 1, 59).remaining).toBe(9)
+    expect([book.left(1, 118.999_999), book.left(1, 119)]).toEqual([9, 20])
+  })
+
   test('kin of a state that waits take it up', () => {
     const larger = fixedWindow({ limit: 200, window: '1h' })
     const book = new Book(variants(hourly, minutely, larger))
@@ -259,6 +330,10 @@ describe('charges and permits after a move', () => {
     expect(book.refund(charge)).toBe(0)
     expect(book.refund(later)).toBe(1)
     expect(book.left(0)).toBe(3)
+    const fine = new Book(variants(bucket(1, '1h', 100), bucket(1_000, '1h', 100)))
+    const deep = fine.take(0, 'k', 50)
+    fine.take(1, 'k', 1)
+    expect(fine.refund(deep)).toBe(0)
   })
 
   test('permits keep their ids and are released wherever they are', () => {
@@ -320,19 +395,44 @@ describe('the bound on keys', () => {
       seed,
     })
     for (let index = 0; index < 2_000; index++) {
-      const key = `k${(index * 37) % 120}`
-      const decision = book.take(index % 3, key, 1)
+      const key = `k${(index * 37) % 121}`
+      const variant = (index >> 2) % 3
+      const decision = book.take(variant, key, 1)
       expect(book.keys).toBeLessThanOrEqual(50)
-      if (decision.allowed) expect(book.peek(index % 3, key).remaining).toBe(decision.remaining)
+      if (decision.allowed) expect(book.peek(variant, key).remaining).toBe(decision.remaining)
     }
     book.ledger.close()
     expect(book.keys).toBe(0)
+  })
+
+  test.each(seeds)('holds when all that changes is where keys stand, seed %d', (seed) => {
+    const book = new Book(variants(make('fixedWindow', 5), bucket(5, '1h')), { maxKeys: 50, seed })
+    for (let index = 0; index < 50; index++) book.take(0, `k${index}`, 1)
+    for (let turn = 0; turn < 6; turn++) {
+      for (let index = 0; index < 50; index++) {
+        book.take(turn % 2, `k${index}`, 1)
+        expect(book.keys).toBeLessThanOrEqual(50)
+      }
+    }
   })
 })
 
 describe('the sweep', () => {
   beforeEach(() => vi.useFakeTimers())
   afterEach(() => vi.useRealTimers())
+
+  test('leaves permits that moved until their own end', () => {
+    const book = new Book(
+      variants(concurrency({ limit: 1, permitTtl: '30s' }), concurrency({ limit: 1, permitTtl: '1h' })),
+    )
+    const held = book.ledger.applySome([1], ['k'], [1], undefined, true)
+    expect(held.allowed).toBe(true)
+    book.ledger.applySome([0], ['k'], [1], undefined, true)
+    vi.advanceTimersByTime(3_500_000)
+    expect(book.ledger.applySome([0], ['k'], [1], undefined, true).allowed).toBe(false)
+    vi.advanceTimersByTime(100_000)
+    expect(book.ledger.applySome([0], ['k'], [1], undefined, true).allowed).toBe(true)
+  })
 
   test('reaches every variant and what waits', () => {
     const book = new Book(

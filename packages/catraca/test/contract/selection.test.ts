@@ -59,6 +59,15 @@ describe.each(pairs)('a selection of %s and %s', (outer, inner) => {
     expect([one.left(0), one.left(2)]).toEqual([7, 4])
   })
 
+  test('gives back no more than a member was charged, though others used more', () => {
+    const one = book()
+    const own = one.takeAll({ 0: 2, 2: 1 }).stack
+    if (outer === 'leakyQueue' || inner === 'leakyQueue') return
+    one.takeAll({ 0: 4, 2: 2 })
+    expect(own.map((part) => one.refund(part, 100))).toEqual([2, 1])
+    expect([one.left(0), one.left(2)]).toEqual([6, 2])
+  })
+
   test('peeking counts nothing and adds no key', () => {
     const one = book()
     const seen = one.ledger.applySome([0, 2], ['k', 'k'], [10, 4], 0, false)
@@ -140,6 +149,33 @@ describe('a selection', () => {
     expect(book.takeAll({ 0: 1, 1: 1, 2: 1 }, 5).allowed).toBe(false)
     expect(book.rebasedMs).toHaveLength(3)
     expect([0, 1, 2].map((member) => book.left(member, 5))).toEqual([6, 6, 0])
+  })
+
+  test.each(kindNames)('a key that makes room for one member may move the state of another: %s', (kind) => {
+    const book = new Book(
+      [
+        ['a', make(kind, 9)],
+        ['b', make('fixedWindow', 9)],
+      ],
+      { maxKeys: 3, seed: 1 },
+    )
+    book.take(1, 'little', 1)
+    book.take(1, 'k', 3)
+    book.take(1, 'much', 8)
+    // The first member's key is new and displaces `little`, so that of the second takes another place.
+    expect(book.takeAll({ 0: 1, 1: 2 }).stack.map(({ remaining }) => remaining)).toEqual([8, 4])
+    expect(book.evicted.map(({ key }) => key)).toEqual(['little'])
+    expect([book.left(1), book.left(1, 0, 'much'), book.left(1, 0, 'little')]).toEqual([4, 1, 9])
+  })
+
+  test('a reset of one policy leaves the others', () => {
+    const book = new Book([
+      ['a', make('fixedWindow', 9)],
+      ['b', make('fixedWindow', 9)],
+    ])
+    book.takeAll({ 0: 1, 1: 2 })
+    book.ledger.reset(0, 'k')
+    expect([book.left(0), book.left(1)]).toEqual([9, 7])
   })
 
   test('a listener may ask the next question while one is under way', () => {
