@@ -160,8 +160,8 @@ describe('a selection', () => {
       { maxKeys: 3, seed: 1 },
     )
     book.take(1, 'little', 1)
-    book.take(1, 'k', 3)
     book.take(1, 'much', 8)
+    book.take(1, 'k', 3)
     // The first member's key is new and displaces `little`, so that of the second takes another place.
     expect(book.takeAll({ 0: 1, 1: 2 }).stack.map(({ remaining }) => remaining)).toEqual([8, 4])
     expect(book.evicted.map(({ key }) => key)).toEqual(['little'])
