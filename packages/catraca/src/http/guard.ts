@@ -1,23 +1,21 @@
-import { nowUs as clockUs, later, onClockStep } from '../core/clock.ts'
-import { Decision } from '../core/decision.ts'
+import { later, onClockStep } from '../core/clock.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
 import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
-import { reasonCode } from '../core/reason.ts'
 import type { PolicyDocument } from '../policy/document.ts'
-import { applies, Enforcer, matches } from '../policy/enforcer.ts'
+import { applies, Enforcer } from '../policy/enforcer.ts'
 import { type Explanation, explain, factsOf } from '../policy/explain.ts'
 import type { Descriptor, Identity } from '../policy/facts.ts'
 import { normalPath } from '../policy/path.ts'
-import { type Policies, type Policy, readPolicies } from '../policy/policy.ts'
-import { type Said, Verdict } from '../policy/verdict.ts'
-import { VerificationGate } from '../resilience/verification-gate.ts'
+import { type Policies, readPolicies } from '../policy/policy.ts'
+import { Verdict } from '../policy/verdict.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { Store } from '../stores/store.ts'
 import { type Answer, Answers, type Dialect } from './answers.ts'
 import type { GuardRequest } from './request.ts'
 import { RequestFacts } from './request-facts.ts'
 import { Trust } from './trust.ts'
+import { guardsVerification, Verification } from './verification.ts'
 
 /** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
 export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>
@@ -47,18 +45,6 @@ export interface GuardOptions<R = unknown> {
 }
 
 const optionNames = ['policies', 'identify', 'credential', 'store', 'name', 'headers', 'on', 'random'] as const
-/** The longest wait for another verification of the same address, and how many can wait. */
-const gateWaitUs = 200_000
-const gateWaiting = 4_096
-/** Credentials that were valid when last seen, which need not queue with strangers. */
-const maxVerified = 10_000
-
-/** A request that waits to be verified. */
-interface Ticket {
-  readonly facts: RequestFacts
-  readonly answer: (entry: 'go' | 'refuse') => void
-}
-
 /**
  * Enforces a policy document over HTTP requests: finds the caller, asks the policies stage by stage, and says what to
  * answer. Made by {@link createGuard}; used by the adapters and the gateway, which know how to send answers.
@@ -72,8 +58,7 @@ export class Guard<R = unknown> {
   private readonly ownStore: Store | undefined
   private readonly events = new Emitter()
   private readonly diagnosed = new Set<DiagnosisCode>()
-  private readonly gate = new VerificationGate<Ticket>(gateWaitUs, gateWaiting)
-  private readonly verified = new Set<string>()
+  private readonly verification: Verification
   private readonly stopClock: () => void
   private reports = false
   private closed = false
@@ -95,6 +80,7 @@ export class Guard<R = unknown> {
         this.closed = true
       },
     })
+    this.verification = new Verification(this.enforcer)
     this.stopClock = onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
   }
 
@@ -120,16 +106,16 @@ export class Guard<R = unknown> {
       this.failVerification(facts, verdict, undefined, false)
       throw error
     }
-    const known = credential === undefined || this.verified.has(credential)
-    const room = known ? Infinity : this.room(facts)
+    const known = credential === undefined || this.verification.knows(credential)
+    const room = known ? Infinity : this.verification.room(facts)
     if (room === Infinity) return this.verify(request, facts, verdict, credential, false)
-    const ticket = this.enter(facts, room)
+    const ticket = this.verification.enter(facts, room)
     if (ticket === 'go') return this.verify(request, facts, verdict, credential, true)
     if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
     return ticket.then((entry) => {
       if (entry === 'go') return this.verify(request, facts, verdict, credential, true)
       // A document that came meanwhile may have no limit for it any more.
-      if (this.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
+      if (this.verification.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
       return this.verify(request, facts, verdict, credential, false)
     })
   }
@@ -212,37 +198,6 @@ export class Guard<R = unknown> {
     return other === '' ? one || undefined : `${one}\n${other}`
   }
 
-  private enter(facts: RequestFacts, room: number): 'go' | 'refuse' | Promise<'go' | 'refuse'> {
-    const nowUs = facts.nowUs ?? clockUs()
-    let answer: Ticket['answer'] = () => {}
-    const waiting = new Promise<'go' | 'refuse'>((done) => {
-      answer = done
-    })
-    const entry = this.gate.enter(facts.address, room, { facts, answer }, nowUs, facts.units)
-    if (entry !== 'wait') return entry
-    later(gateWaitUs / 1_000, () => {
-      // The timer may fire a little early by the clock of the limits.
-      for (const { answer: end } of this.gate.expire(facts.address, nowUs + gateWaitUs)) end('refuse')
-    })
-    return waiting
-  }
-
-  /** How many more units of this unverified request the policies for anonymous callers would let pass. */
-  private room(facts: RequestFacts): number {
-    let room = Infinity
-    for (const policy of this.enforcer.current.list) {
-      if (!guardsVerification(policy) || !matches(policy, facts)) continue
-      room = Math.min(room, Math.floor(this.enforcer.peek(policy, facts).remaining / policy.cost))
-    }
-    return room
-  }
-
-  private leave({ address, units }: RequestFacts): void {
-    const { go, refuse } = this.gate.leave(address, ({ facts }) => this.room(facts), units)
-    for (const { answer } of go) answer('go')
-    for (const { answer } of refuse) answer('refuse')
-  }
-
   private verify(
     request: GuardRequest<R>,
     facts: RequestFacts,
@@ -281,7 +236,7 @@ export class Guard<R = unknown> {
     facts.identity = identity
     verdict.identity = identity
     facts.failed = identity === undefined && credential !== undefined
-    if (credential !== undefined) this.remember(credential, identity !== undefined)
+    if (credential !== undefined) this.verification.remember(credential, identity !== undefined)
     try {
       this.checkPlan(identity)
       const { client } = identity ?? {}
@@ -292,7 +247,7 @@ export class Guard<R = unknown> {
       // A failure is charged to the policies for anonymous callers here, before its place is given to the next.
       return this.askIdentified(request, facts, verdict)
     } finally {
-      if (gated) this.leave(facts)
+      if (gated) this.verification.leave(facts)
     }
   }
 
@@ -303,25 +258,12 @@ export class Guard<R = unknown> {
     credential: string | undefined,
     gated: boolean,
   ): void {
-    if (credential !== undefined) this.remember(credential, false)
+    if (credential !== undefined) this.verification.remember(credential, false)
     facts.failed = credential !== undefined
     this.enforcer.ask('identity', facts, verdict, guardsVerification)
     // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
     this.enforcer.releaseAll(verdict, facts.nowUs)
-    if (gated) this.leave(facts)
-  }
-
-  private remember(credential: string, valid: boolean): void {
-    if (!valid) {
-      this.verified.delete(credential)
-      return
-    }
-    if (this.verified.has(credential)) return
-    if (this.verified.size >= maxVerified) {
-      const [oldest] = this.verified
-      this.verified.delete(oldest as string)
-    }
-    this.verified.add(credential)
+    if (gated) this.verification.leave(facts)
   }
 
   private askIdentified(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
@@ -367,18 +309,7 @@ export class Guard<R = unknown> {
 
   private refuseUnverified(facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
     this.enforcer.giveBack(verdict, facts.nowUs)
-    const passing: Said[] = []
-    for (const policy of this.enforcer.current.list) {
-      if (!guardsVerification(policy) || !matches(policy, facts)) continue
-      const decision = this.enforcer.peek(policy, facts)
-      if (decision.allowed) passing.push({ policy, decision })
-      else verdict.refusing.push({ policy, decision })
-    }
-    if (verdict.refusing.length === 0) {
-      for (const { policy, decision } of passing) {
-        verdict.refusing.push({ policy, decision: refusedFor(decision, gateWaitUs) })
-      }
-    }
+    verdict.refusing.push(...this.verification.refusals(facts))
     return this.finish(verdict)
   }
 
@@ -411,16 +342,6 @@ export class Guard<R = unknown> {
 /** Used share from which `nearLimit` is emitted. */
 const nearShare = 0.8
 
-/** True for the policies that failed verifications are charged to. */
-function guardsVerification(policy: Policy): boolean {
-  return (
-    policy.mode === 'enforce' &&
-    policy.identity === 'anonymous' &&
-    policy.parts.length === 1 &&
-    policy.parts[0]?.kind === 'address'
-  )
-}
-
 function isExempt(policies: Policies, facts: Pick<RequestFacts, 'method' | 'path'>, address: string): boolean {
   // In every reading of the path, or another spelling would be a way out.
   for (const route of policies.exemptRoutes) if (route.matchesSurely(facts.method, facts.path)) return true
@@ -430,11 +351,6 @@ function isExempt(policies: Policies, facts: Pick<RequestFacts, 'method' | 'path
 /** Promises of other libraries too: taken for an identity, one would count as somebody. */
 function isThenable<T = unknown>(value: unknown): value is PromiseLike<T> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
-}
-
-/** A decision that would have passed, were it not for others of the address that are being verified. */
-function refusedFor({ source, key, nowUs, cost, lead, level, prior }: Decision, waitUs: number): Decision {
-  return new Decision(source, key, reasonCode('limited'), nowUs, cost, 0, lead, level, prior, waitUs)
 }
 
 /**
