@@ -1,4 +1,5 @@
 import { registry } from '../algorithms/registry.ts'
+import { checkCost } from '../core/cost.ts'
 import type { Decision } from '../core/decision.ts'
 import type { Duration } from '../core/duration.ts'
 import { CatracaError, show } from '../core/errors.ts'
@@ -71,7 +72,7 @@ export class SimpleLimit<Q> {
   constructor(options: RateLimitOptions<Q>) {
     rejectUnknown([...limitNames, ...otherNames], options, 'options')
     for (const name of ['key', 'skip', 'random'] as const) checkFunction(options[name], `options.${name}`)
-    if (typeof options.cost === 'number') checkUnits(options.cost)
+    if (typeof options.cost === 'number') checkCost(options.cost)
     else checkFunction(options.cost, 'options.cost')
     const { name = 'default', store, on, routes = {}, trust, headers = 'ietf', random = Math.random } = options
     const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
@@ -143,13 +144,6 @@ function ruleOf({ limit, window, algorithm = 'sliding-counter', burst }: LimitOp
 
 function checkName(name: string, rule: Rule): PolicyFields {
   return new PolicyFields(name, rule)
-}
-
-/** Units of a request. Throws `CATRACA_COST_INVALID`. */
-export function checkUnits(cost: unknown): number {
-  if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number
-  const message = `cost is ${show(cost)}; allowed: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
-  throw new CatracaError('CATRACA_COST_INVALID', message, { path: 'cost', value: cost })
 }
 
 export function checkFunction(value: unknown, path: string): void {

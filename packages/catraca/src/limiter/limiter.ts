@@ -1,4 +1,5 @@
 import { nowUs as clockUs, onClockStep } from '../core/clock.ts'
+import { checkCost } from '../core/cost.ts'
 import { Decision, decide, type Issuer, type Policy, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
@@ -328,12 +329,6 @@ function checkTakeOptions(options: unknown): void {
     rejectUnknown(takeOptions, options, 'options')
   for (const name in options as object)
     if (name !== 'cost' && name !== 'now') rejectUnknown(takeOptions, options, 'options')
-}
-
-function checkCost(cost: unknown): number {
-  if (Number.isSafeInteger(cost) && (cost as number) > 0) return cost as number
-  const message = `cost is ${show(cost)}; allowed: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
-  throw new CatracaError('CATRACA_COST_INVALID', message, { path: 'cost', value: cost })
 }
 
 export function listenerInvalid(listener: unknown, path: string): CatracaError {

@@ -1,6 +1,7 @@
+import { checkCost } from '../../core/cost.ts'
 import { rejectUnknown } from '../../core/parameters.ts'
 import { Guard } from '../../http/guard.ts'
-import { checkFunction, checkUnits, type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
+import { checkFunction, type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
 import { guarded, NodeGuardRequest } from './exchange.ts'
 import type { Middleware, NodeRequest } from './messages.ts'
 import { limited } from './simple.ts'
@@ -25,12 +26,12 @@ export function middleware<Q extends NodeRequest>(
   rejectUnknown(['skip', 'cost'], mount, 'options')
   const { skip, cost = 1 } = mount
   checkFunction(skip, 'options.skip')
-  if (typeof cost !== 'function') checkUnits(cost)
+  if (typeof cost !== 'function') checkCost(cost)
   return (request, response, next) => {
     let asked: NodeGuardRequest<Q> | undefined
     try {
       if (skip?.(request) !== true) {
-        asked = new NodeGuardRequest(request, typeof cost === 'number' ? cost : checkUnits(cost(request)))
+        asked = new NodeGuardRequest(request, typeof cost === 'number' ? cost : checkCost(cost(request)))
       }
     } catch (error) {
       next(error)
