@@ -324,6 +324,7 @@ describe('a verification that fails', () => {
     },
     rejects: () => Promise.reject(broken),
     'rejects in the manner of another library': () =>
+      // A promise of another library is what is tested: an object with `then` and nothing more.
       // oxlint-disable-next-line unicorn/no-thenable
       ({ then: (_: unknown, no: (error: Error) => void) => no(broken) }) as unknown as Promise<Identity>,
   }
