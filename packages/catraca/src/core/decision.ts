@@ -11,7 +11,17 @@ export interface Policy {
 /** A policy together with the limiter that asks it, which can take permits back. */
 export interface Source extends Policy {
   readonly issuer: Issuer
+  /** What decides while a shared store is gone. Default `local`. */
+  readonly onStoreFailure?: 'local' | 'open' | 'closed'
+  /** What becomes of what a key has used when its numbers change. Default `keep`. */
+  readonly onRuleChange?: RuleChange
 }
+
+/**
+ * `keep`: used units stay used. `proportional`: the used share of the limit stays. `reset`: the key is as never seen.
+ * 60 of 100 used and the limit becomes 200: 140, 80, 200 are left.
+ */
+export type RuleChange = 'keep' | 'proportional' | 'reset'
 
 /** Who made a decision. */
 export interface Issuer {

@@ -11,6 +11,12 @@ export interface Events {
   degraded: { cause: unknown }
   /** The shared store is back. */
   recovered: { durationMs: number; decisions: number }
+  /** The shared store cannot answer for one key, which was left as it is; the failure mode of `policy` decided. */
+  'store.fault': { policy: string; key: string; cause: unknown }
+  /** The shared store lost its memory or was replaced; so many decisions were charged since it was last known the same. */
+  'store.lost': { kind: 'restart' | 'flush' | 'failover'; decisionsAtRisk: number }
+  /** This process stood still for longer than the deadline of the store, which is not to blame. */
+  'loop.paused': { pauseMs: number }
   /** The bound of the store was reached and `key` was forgotten; `limited` when it was over its limit. */
   evicted: { policy: string; key: string; limited: boolean }
   /** A clock was moved: the process's own, or a state was found more than 60 s ahead of it. */
@@ -31,6 +37,9 @@ export const eventNames: readonly EventName[] = [
   'nearLimit',
   'degraded',
   'recovered',
+  'store.fault',
+  'store.lost',
+  'loop.paused',
   'evicted',
   'clock.step',
   'diagnosis',
