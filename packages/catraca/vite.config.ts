@@ -8,7 +8,7 @@ export default defineConfig({
     emptyOutDir: false,
     lib: {
       entry: Object.fromEntries(
-        ['index', 'policy', 'http', 'node', 'express', 'testing'].map((name) => [name, `src/${name}.ts`]),
+        ['index', 'policy', 'http', 'node', 'express', 'redis', 'testing'].map((name) => [name, `src/${name}.ts`]),
       ),
       formats: ['es'],
     },

@@ -91,3 +91,14 @@ export function later(ms: number, task: () => void): (() => void) | undefined {
   if (typeof timer === 'object') timer.unref?.()
   return () => timers.clearTimeout?.(timer)
 }
+
+/** Milliseconds of the monotonic clock, for how long something takes. */
+export function elapsedMs(): number {
+  return monotonicNow()
+}
+
+/** Runs `task` once what has arrived by now was handled: after the next poll phase of the event loop. */
+export function afterPoll(task: () => void): void {
+  if (nextTurn === undefined) later(0, task)
+  else nextTurn(task)
+}

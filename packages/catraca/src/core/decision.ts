@@ -13,6 +13,8 @@ export interface Source extends Policy {
   readonly issuer: Issuer
   /** What decides while a shared store is gone. Default `local`. */
   readonly onStoreFailure?: 'local' | 'open' | 'closed'
+  /** True where charges are given back as a matter of course: a refusal is then never remembered. */
+  readonly refunds?: boolean
   /** What becomes of what a key has used when its numbers change. Default `keep`. */
   readonly onRuleChange?: RuleChange
 }

@@ -34,6 +34,8 @@ export interface Rule {
   readonly holds: boolean
   /** The options the rule was made from, defaults filled in, durations in milliseconds. */
   readonly options: Readonly<Record<string, string | number>>
+  /** How the rule is told to the script of a shared store. */
+  readonly script: ScriptForm
 
   /**
    * Asks for `cost` units and takes them if they pass: what would pass afterwards, or, refused, minus the ticks to wait.
@@ -92,6 +94,27 @@ export interface Rule {
    * that was only asked about would add to the snapshot.
    */
   delayTicks(snapshot: Snapshot, now: number, cost: number): number
+}
+
+/** A rule as the script of a shared store reads it; texts are made once, not per question. */
+export interface ScriptForm {
+  /** The letter of its step. */
+  readonly kind: 'b' | 'f' | 'c' | 'q' | 'l'
+  /** What a stored state says about its rule: a letter, what states must share to mean the same, ",", the limit, ";". */
+  readonly name: string
+  /** The numbers of the rule in the order in which its step reads them, without those that go with the time. */
+  readonly numbers: readonly string[]
+  /** Levels per unit of cost. */
+  readonly unit: number
+  /** Milliseconds a state is kept after it was written; 0 where the step says how long. */
+  readonly lifeMs: number
+  /** Further numbers of the step at a time; undefined for most. */
+  readonly timed?: (nowUs: number) => readonly string[]
+}
+
+/** The life of a stored state that equals a new one after `us`: so long and a tenth more, at least 1 s and at most 10 s. */
+export function lifeMs(us: number): number {
+  return Math.ceil(us / 1_000 + Math.min(10_000, Math.max(1_000, us / 10_000)))
 }
 
 /**

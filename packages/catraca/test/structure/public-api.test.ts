@@ -51,6 +51,7 @@ const shown: Record<string, string[]> = {
   './dist/http.js': ['Trust', 'canonicalAddress', 'createGuard'],
   './dist/node.js': ['hasBody', 'rateLimit', 'spareUnreadBody'],
   './dist/express.js': ['rateLimit'],
+  './dist/redis.js': ['redisStore'],
   './dist/testing.js': ['bypassVectors', 'routeBypassSuite'],
 }
 

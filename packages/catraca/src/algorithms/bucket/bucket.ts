@@ -2,7 +2,15 @@ import { durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Kinship, type Rule, type Snapshot } from '../../core/rule.ts'
+import {
+  type Charge,
+  graceUs,
+  type Kinship,
+  lifeMs,
+  type Rule,
+  type ScriptForm,
+  type Snapshot,
+} from '../../core/rule.ts'
 
 /** The options of the bucket family. */
 export const bucketParameters = {
@@ -39,6 +47,7 @@ export class Bucket implements Rule {
   readonly denial = 'limited' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
+  readonly script: ScriptForm
   private readonly shapes: boolean
   private readonly unit: number
   private readonly rate: number
@@ -59,6 +68,13 @@ export class Bucket implements Rule {
     this.rate = exact.rate
     this.capacity = burst * exact.unit
     this.graceTicks = graceUs / exact.tickUs
+    this.script = {
+      kind: 'b',
+      name: `b${exact.tickUs},${exact.unit},${exact.rate},${burst};`,
+      numbers: [this.capacity, exact.rate, exact.tickUs].map(String),
+      unit: exact.unit,
+      lifeMs: lifeMs(ceilDiv(this.capacity, exact.rate) * exact.tickUs),
+    }
   }
 
   take(state: Float64Array, at: number, now: number, cost: number): number {

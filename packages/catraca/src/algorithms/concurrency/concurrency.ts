@@ -33,7 +33,7 @@ class Concurrency extends Ring {
   readonly options: Readonly<Record<string, string | number>>
 
   constructor(limit: number, ttlUs: number) {
-    super(limit, ttlUs)
+    super('p', limit, ttlUs)
     this.options = { limit, permitTtlMs: ttlUs / 1_000 }
   }
 

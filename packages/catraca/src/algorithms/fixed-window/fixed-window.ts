@@ -1,6 +1,15 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
+import {
+  type Charge,
+  graceUs,
+  type Kinship,
+  lifeMs,
+  type Rule,
+  raise,
+  type ScriptForm,
+  type Snapshot,
+} from '../../core/rule.ts'
 
 /** Options of {@link fixedWindow}. */
 export interface FixedWindowOptions {
@@ -36,6 +45,7 @@ class FixedWindow implements Rule {
   readonly denial = 'limited' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
+  readonly script: ScriptForm
   private readonly window: number
   private readonly first: boolean
 
@@ -44,6 +54,13 @@ class FixedWindow implements Rule {
     this.window = windowUs
     this.first = first
     this.options = { limit, windowMs: windowUs / 1_000, anchor: first ? 'first' : 'clock' }
+    this.script = {
+      kind: 'f',
+      name: `${first ? 'F' : 'f'}${windowUs},${limit};`,
+      numbers: [`${limit}`, `${windowUs}`, first ? '1' : '0'],
+      unit: 1,
+      lifeMs: lifeMs(windowUs),
+    }
   }
 
   wait(state: Float64Array, at: number, now: number, cost: number): number {

@@ -1,7 +1,15 @@
 import { CatracaError, show } from '../../core/errors.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
-import { type Anchor, defaultAnchors, type PeriodName, parseAnchor, periodAt } from './period.ts'
+import {
+  type Charge,
+  graceUs,
+  type Kinship,
+  type Rule,
+  raise,
+  type ScriptForm,
+  type Snapshot,
+} from '../../core/rule.ts'
+import { type Anchor, defaultAnchors, type Period, type PeriodName, parseAnchor, periodAt } from './period.ts'
 import { type Zone, zoneOf } from './zone.ts'
 
 /** Options of {@link quota}. */
@@ -71,12 +79,14 @@ class Quota implements Rule {
   readonly denial = 'quota' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
+  readonly script: ScriptForm
   private readonly period: PeriodName
   private readonly zone: Zone
   private readonly anchor: Anchor
   /** The period last looked up: all keys share it, and looking one up costs some µs. */
   private start = 0
   private end = 0
+  private told: { start: number; texts: readonly string[] } = { start: -1, texts: [] }
 
   constructor(limit: number, period: PeriodName, zone: Zone, anchor: Anchor, rest: Record<string, string>) {
     this.limit = limit
@@ -84,6 +94,14 @@ class Quota implements Rule {
     this.zone = zone
     this.anchor = anchor
     this.options = { limit, period, ...rest }
+    this.script = {
+      kind: 'q',
+      name: `q${period}/${rest['timeZone']}/${rest['anchor'] ?? ''},${limit};`,
+      numbers: [`${limit}`],
+      unit: 1,
+      lifeMs: 0,
+      timed: (nowUs) => this.boundaries(nowUs),
+    }
   }
 
   wait(state: Float64Array, at: number, now: number, cost: number): number {
@@ -174,6 +192,18 @@ class Quota implements Rule {
   private endOf(now: number): number {
     this.find(now)
     return this.end
+  }
+
+  /** The starts of the period before, of this one and of the next, and the end of the next: a clock may be off. */
+  private boundaries(now: number): readonly string[] {
+    this.find(now)
+    const { start, end } = this
+    if (this.told.start !== start) {
+      const near = (us: number): Period => periodAt(this.period, this.zone, this.anchor, Math.floor(us / 1_000))
+      const times = [near(start - 1).startMs * 1_000, start, end, near(end).endMs * 1_000]
+      this.told = { start, texts: times.map(String) }
+    }
+    return this.told.texts
   }
 
   private find(now: number): void {

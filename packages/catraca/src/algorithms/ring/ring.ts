@@ -1,5 +1,14 @@
 import type { DenialReason } from '../../core/reason.ts'
-import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
+import {
+  type Charge,
+  graceUs,
+  type Kinship,
+  lifeMs,
+  type Rule,
+  raise,
+  type ScriptForm,
+  type Snapshot,
+} from '../../core/rule.ts'
 
 /** Numbers before the entries of a list: index of the oldest, how many, units in use, stored time. */
 const header = 4
@@ -26,11 +35,20 @@ export abstract class Ring implements Rule {
   readonly tickUs = 1
   readonly graceTicks = graceUs
   readonly width = 0 as const
+  readonly script: ScriptForm
   protected readonly life: number
 
-  constructor(limit: number, lifeUs: number) {
+  /** @param letter Begins the name of stored lists: those of one letter may be kin. */
+  constructor(letter: 'l' | 'p', limit: number, lifeUs: number) {
     this.limit = limit
     this.life = lifeUs
+    this.script = {
+      kind: 'l',
+      name: `${letter}${lifeUs},${limit};`,
+      numbers: [`${limit}`, `${lifeUs}`],
+      unit: 1,
+      lifeMs: lifeMs(lifeUs),
+    }
   }
 
   wait(list: Float64Array, _at: number, now: number, cost: number): number {

@@ -2,7 +2,16 @@ import { type Duration, durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { ceilDiv, floorDiv, maxExact } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import { type Charge, graceUs, type Kinship, type Rule, raise, type Snapshot } from '../../core/rule.ts'
+import {
+  type Charge,
+  graceUs,
+  type Kinship,
+  lifeMs,
+  type Rule,
+  raise,
+  type ScriptForm,
+  type Snapshot,
+} from '../../core/rule.ts'
 
 /** Options of {@link slidingCounter}. */
 export interface SlidingCounterOptions {
@@ -39,6 +48,7 @@ class SlidingCounter implements Rule {
   readonly denial = 'limited' as const
   readonly holds = false as const
   readonly options: Readonly<Record<string, string | number>>
+  readonly script: ScriptForm
   private readonly window: number
 
   constructor(limit: number, windowUs: number) {
@@ -47,6 +57,13 @@ class SlidingCounter implements Rule {
     this.window = windowUs / this.tickUs
     this.graceTicks = graceUs / this.tickUs
     this.options = { limit, windowMs: windowUs / 1_000 }
+    this.script = {
+      kind: 'c',
+      name: `c${this.tickUs},${this.window},${limit};`,
+      numbers: [limit, this.window, this.tickUs].map(String),
+      unit: 1,
+      lifeMs: lifeMs(2 * windowUs),
+    }
   }
 
   take(state: Float64Array, at: number, now: number, cost: number): number {

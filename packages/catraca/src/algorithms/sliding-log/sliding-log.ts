@@ -31,7 +31,7 @@ class SlidingLog extends Ring {
   readonly options: Readonly<Record<string, string | number>>
 
   constructor(limit: number, windowUs: number) {
-    super(limit, windowUs)
+    super('l', limit, windowUs)
     this.options = { limit, windowMs: windowUs / 1_000 }
   }
 

@@ -1,0 +1,22 @@
+-- numbers: capacity and drain per tick in levels, µs per tick. The step is that of Bucket.take.
+local capacity, rate, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
+local now, grace = us, 60000000
+if tick ~= '1' then
+  now = math.floor(us / tick)
+  grace = grace / tick
+end
+at = at + 7
+local elapsed = now - origin
+if elapsed > 0 then
+  local gone = elapsed * rate
+  if level > gone then level = level - gone else level = 0 end
+elseif elapsed < -grace then
+  step = -elapsed * tick
+elseif elapsed < 0 then
+  lead = -elapsed
+  long = true
+end
+origin = now + lead
+passes = level + cost <= capacity
+if prior > 0 then long = true end
+if lead > 0 or level > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end

@@ -1,0 +1,20 @@
+-- numbers: limit, window, "1" where a window begins with a key's first request. The step is that of FixedWindow.
+local limit, window, first = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] == '1'
+at = at + 7
+local natural = us
+if not first then natural = math.floor(us / window) * window end
+if us >= origin + window then
+  level = 0
+  origin = natural
+elseif origin - us > 60000000 then
+  step = origin - us
+  origin = natural
+elseif first and level == 0 then
+  origin = natural
+end
+lead = origin - us
+if origin ~= natural then
+  long = true
+  longer = (lead + window) / 1000
+end
+passes = level + cost <= limit

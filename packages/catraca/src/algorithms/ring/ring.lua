@@ -1,0 +1,109 @@
+-- numbers: limit, µs an admission counts, id of this one. The step is that of Ring.
+--
+-- A stored list is its numbers (time of the newest admission, units in use, ended entries before the first × 2^26 +
+-- entries), "r" and the instant at which the last entry ends, the name, then entries of 20 bytes in the order in which
+-- they end: instant, id, units. A short list is read and written whole, of a long one only what changes.
+local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+at = at + 7
+local last, head, count = 0, 0, 0
+local base = 33 + #name
+local text = redis.call('GETRANGE', key, 0, 1023)
+local whole = #text < 1024
+if text ~= '' then
+  if string.sub(text, 25, 25) == 'r' and string.sub(text, 34, base) == name then
+    origin, level, head = struct.unpack('<ddd', text)
+    last = struct.unpack('<d', text, 26)
+    count = head % 67108864
+    head = (head - count) / 67108864
+  else
+    --@include convert-list
+  end
+end
+if origin - us > 60000000 then
+  step = origin - us
+  local kept = {}
+  if not whole then text = redis.call('GET', key) end
+  for index = head, head + count - 1 do
+    local ends, id, units = struct.unpack('<ddI4', text, base + index * 20 + 1)
+    kept[#kept + 1] = struct.pack('<ddI4', ends - step, id, units)
+  end
+  origin, last, head, count, whole = us, last - step, 0, #kept, true
+  text = string.sub(text, 1, base) .. table.concat(kept)
+end
+local time = us
+if origin > us then time = origin end
+local chunk, chunkAt = string.sub(text, base + 1), 0
+local first = head
+if count > 0 and last <= time then
+  first, level, count = head + count, 0, 0
+end
+while count > 0 do
+  local offset = (first - chunkAt) * 20
+  if offset < 0 or offset + 20 > #chunk then
+    chunk = redis.call('GETRANGE', key, base + first * 20, base + first * 20 + 1279)
+    chunkAt, offset = first, 0
+  end
+  local ends, _, units = struct.unpack('<ddI4', chunk, offset + 1)
+  if ends > time then break end
+  level = level - units
+  first = first + 1
+  count = count - 1
+end
+if first - head > 64 then moved = true end
+passes = level + cost <= limit
+lead = origin - us
+if count == 0 then lead = -us end
+wait = 0
+if not passes and cost <= limit then
+  local over, index = level + cost - limit, first
+  local ends = us
+  while over > 0 do
+    local offset = (index - chunkAt) * 20
+    if offset < 0 or offset + 20 > #chunk then
+      chunk = redis.call('GETRANGE', key, base + index * 20, base + index * 20 + 1279)
+      chunkAt, offset = index, 0
+    end
+    local _, units
+    ends, _, units = struct.unpack('<ddI4', chunk, offset + 1)
+    over = over - units
+    index = index + 1
+  end
+  wait = ends - us
+end
+if charge then
+  local ends = time + span
+  if count > 0 and last > ends then ends = last end
+  longer = (ends - us) / 1000
+  if longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+  local entry = struct.pack('<ddI4', ends, permit, cost)
+  -- Entries given back in the middle take room until they end: with more of them than live ones the list is written anew.
+  local sparse = first + count > 2 * level + 64
+  if sparse and not whole then
+    text = redis.call('GET', key)
+    whole = true
+  end
+  if whole then
+    local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
+    if sparse then
+      local live = {}
+      for from = 1, #kept, 20 do
+        if struct.unpack('<I4', kept, from + 16) > 0 then live[#live + 1] = string.sub(kept, from, from + 19) end
+      end
+      kept, count = table.concat(live), #live
+    end
+    local rest = extras .. name .. kept
+    writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
+    if moved or step > 0 then
+      heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
+    end
+  else
+    writes = {
+      { 'SETRANGE', key, 0, struct.pack('<dddc1d', time, level + cost, first * 67108864 + count + 1, 'r', ends) },
+      { 'SETRANGE', key, base + (first + count) * 20, entry },
+      { 'PEXPIRE', key, life },
+    }
+    if moved then
+      heals = { { 'SETRANGE', key, 0, struct.pack('<dddc1d', origin, level, first * 67108864 + count, 'r', last) } }
+    end
+  end
+end

@@ -1,0 +1,285 @@
+import { nowUs as clockUs } from '../../core/clock.ts'
+import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
+import { type CentralLedger, StoreFault } from '../remote.ts'
+import { Call, type Calls, type Script } from './calls.ts'
+import { DenyCache } from './deny-cache.ts'
+import { KeyNames, sameTag } from './keys.ts'
+import { nextPermit } from './permits.ts'
+import { decisionOf, Member, type Question, timeOnly } from './question.ts'
+import { amend, decide } from './script.generated.ts'
+
+/** What a ledger needs of its store. */
+export interface LedgerStore {
+  readonly calls: Calls
+  readonly prefix: string
+  readonly cluster: boolean
+  rebased(name: string, stepMs: number): void
+  charged(): void
+}
+
+/** One limiter's states in Redis. Nothing here decides without it. */
+export class RedisLedger implements CentralLedger {
+  private readonly store: LedgerStore
+  private readonly name: string
+  private members: Member[] = []
+  private names: KeyNames[] = []
+  private readonly denials = new DenyCache()
+  /** Tags of decisions that have one, to find their states again. */
+  private readonly tagOf = new WeakMap<Decision, string>()
+  private readonly onClose: () => void
+  private readonly rebased: (stepMs: number) => void
+
+  constructor(store: LedgerStore, name: string, policies: readonly Source[], onClose: () => void) {
+    this.store = store
+    this.name = name
+    this.onClose = onClose
+    this.rebased = (stepMs) => store.rebased(name, stepMs)
+    this.replace(policies)
+  }
+
+  replace(policies: readonly Source[]): void {
+    this.members = policies.map((source) => new Member(source))
+    this.names = policies.map(({ name }) => new KeyNames(this.store.prefix, this.name, name))
+    this.denials.clear()
+  }
+
+  tryApply(
+    members: readonly number[],
+    keys: readonly string[],
+    _tags: readonly string[] | undefined,
+    costs: readonly number[],
+  ): Decision | undefined {
+    let denied: Decision | undefined
+    let known: (Decision | undefined)[] | undefined
+    for (let index = 0; index < members.length; index++) {
+      const found = this.denials.find(
+        members[index] as number,
+        keys[index] as string,
+        costs[index] as number,
+        clockUs(),
+      )
+      if (found === undefined) continue
+      if (members.length === 1) return found
+      denied = found
+      known ??= new Array<undefined>(members.length).fill(undefined)
+      known[index] = found
+    }
+    if (denied === undefined || known === undefined) return undefined
+    const { nowUs } = denied
+    const parts = known.map((one, index) => {
+      if (one !== undefined) return one
+      // Not asked: that nothing is left errs on the safe side, and the policy does not say no.
+      const { source } = this.members[members[index] as number] as Member
+      return new Decision(source, keys[index] as string, 0, nowUs, costs[index] as number, 0, 0, 0, 0, 0)
+    })
+    return decideStack(parts, 0)
+  }
+
+  apply(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+  ): Promise<Decision> {
+    if (this.store.cluster && members.length > 1 && !sameTag(tags ?? keys)) {
+      return this.applyApart(members, keys, tags, costs, charge)
+    }
+    return this.ask(members, keys, tags, costs, charge, clockUs(), true)
+  }
+
+  refund(decision: Decision, units: number): Promise<number> {
+    const { source, key } = decision
+    const index = this.members.findIndex((member) => member.source === source || member.source.name === source.name)
+    if (index < 0 || decision.charged === 0) return Promise.resolve(0)
+    const { rule } = source
+    const { script } = rule
+    this.denials.forget(index, key)
+    const asked = `${Math.min(units, decision.charged)}`
+    const args = ['r', script.name, `${script.lifeMs}`]
+    if (script.kind === 'l') args.push(`${decision.prior}`, asked, '0', `${decision.nowUs}`)
+    else {
+      const shapes = rule.algorithm === 'leaky-queue' ? '1' : '0'
+      args.push(`${decision.origin}`, asked, `${decision.level}`, `${decision.nowUs}`, `${decision.prior}`, shapes)
+    }
+    return this.amend(index, key, this.tagOf.get(decision), args).then((given) => given / script.unit)
+  }
+
+  renew(decision: Decision): Promise<boolean> {
+    const { source, key } = decision
+    const index = this.members.findIndex((member) => member.source.name === source.name)
+    if (index < 0 || decision.charged === 0) return Promise.resolve(false)
+    const { script } = source.rule
+    const life = script.numbers[1] as string
+    const args = [
+      'n',
+      script.name,
+      `${script.lifeMs}`,
+      `${decision.prior}`,
+      `${decision.charged}`,
+      life,
+      `${decision.nowUs}`,
+    ]
+    return this.amend(index, key, this.tagOf.get(decision), args).then((found) => found > 0)
+  }
+
+  async charge(member: number, key: string, tag: string | undefined, units: number): Promise<void> {
+    const args = ['c']
+    ;(this.members[member] as Member).ask(args, units, nextPermit(), clockUs())
+    await this.amend(member, key, tag, args)
+  }
+
+  async reset(member: number, key: string, tag: string | undefined): Promise<void> {
+    const { script } = (this.members[member] as Member).source.rule
+    await this.amend(member, key, tag, ['g', script.name, `${Math.max(script.lifeMs, 1_000)}`, '0'])
+  }
+
+  async block(member: number, key: string, tag: string | undefined, us: number): Promise<void> {
+    const { script } = (this.members[member] as Member).source.rule
+    await this.amend(member, key, tag, ['b', script.name, `${Math.max(script.lifeMs, 1_000)}`, `${us}`])
+  }
+
+  close(): void {
+    this.denials.clear()
+    this.onClose()
+  }
+
+  private ask(
+    places: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+    sentUs: number,
+    again: boolean,
+  ): Promise<Decision> {
+    const count = places.length
+    const members: Member[] = []
+    const names: string[] = []
+    const permits: number[] = []
+    const args: string[] = ['']
+    let list = false
+    let changes = ''
+    let changed = false
+    for (let index = 0; index < count; index++) {
+      const place = places[index] as number
+      const member = this.members[place] as Member
+      const permit = member.list ? nextPermit() : 0
+      if (member.list) list = true
+      if (member.change !== 'k') changed = true
+      changes += member.change
+      members.push(member)
+      permits.push(permit)
+      names.push((this.names[place] as KeyNames).nameOf(keys[index] as string, tags?.[index]))
+      member.ask(args, costs[index] as number, permit, sentUs)
+    }
+    args[0] = (charge ? (list ? 'T' : 't') : list ? 'P' : 'p') + (changed ? changes : '')
+    const question: Question = { members, keys, costs, charge, permits }
+    return new Promise((resolve, reject) => {
+      const answered = (answer: unknown): void => {
+        const time = timeOnly(answer as number[])
+        if (time !== undefined) {
+          // The clock here is off by more than a period of a quota: once more, by the store's.
+          if (again) resolve(this.ask(places, keys, tags, costs, charge, time, false))
+          else reject(new StoreFault('refuses', 'the time of the store moved while it was asked'))
+          return
+        }
+        const decision = decisionOf(question, answer as number[], this.rebased)
+        this.tag(decision, tags)
+        if (charge) this.learn(places, decision, sentUs)
+        resolve(decision)
+      }
+      const late = list && charge ? (answer: unknown) => this.abandon(question, answer, tags) : undefined
+      this.store.calls.send(new Call(decide, names, args, answered, reject, late))
+    })
+  }
+
+  private learn(places: readonly number[], decision: Decision, sentUs: number): void {
+    if (decision.allowed) {
+      this.store.charged()
+      return
+    }
+    const { stack } = decision
+    for (let index = 0; index < stack.length; index++) {
+      const one = stack[index] as Decision
+      if (one.allowed || one.source.rule.holds || one.source.refunds === true) continue
+      this.denials.add(places[index] as number, one.key, one, sentUs)
+    }
+  }
+
+  /** A permit that came after its call was given up is nobody's. */
+  private abandon(question: Question, answer: unknown, tags: readonly string[] | undefined): void {
+    if (!Array.isArray(answer) || answer.length === 1 || typeof answer[0] !== 'number') return
+    const decision = decisionOf(question, answer as number[], this.rebased)
+    this.tag(decision, tags)
+    for (const one of decision.stack) if (one.source.rule.holds) this.refund(one, one.cost).catch(() => {})
+  }
+
+  private tag(decision: Decision, tags: readonly string[] | undefined): void {
+    if (tags === undefined) return
+    decision.stack.forEach((one, index) => {
+      this.tagOf.set(one, tags[index] as string)
+    })
+  }
+
+  /**
+   * Policies on several nodes of a cluster cannot be asked in one trip: all are charged at once, each alone, and where one
+   * refuses the others are given back. In between another caller can be refused what is then given back.
+   */
+  private async applyApart(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+  ): Promise<Decision> {
+    const groups = new Map<string, number[]>()
+    members.forEach((_, index) => {
+      const tag = (tags ?? keys)[index] as string
+      groups.set(tag, [...(groups.get(tag) ?? []), index])
+    })
+    const sentUs = clockUs()
+    const pick = <T>(from: readonly T[], group: readonly number[]): T[] => group.map((index) => from[index] as T)
+    const asked = [...groups.values()].map(async (group) => {
+      const own = tags === undefined ? undefined : pick(tags, group)
+      const decision = await this.ask(
+        pick(members, group),
+        pick(keys, group),
+        own,
+        pick(costs, group),
+        charge,
+        sentUs,
+        true,
+      )
+      return { group, decision }
+    })
+    const settled = await Promise.allSettled(asked)
+    const failure = settled.find((one) => one.status === 'rejected')
+    const answered = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const all = failure === undefined && answered.every(({ decision }) => decision.allowed)
+    const parts: Decision[] = []
+    for (const { group, decision } of answered) {
+      const undo = charge && !all && decision.allowed
+      await Promise.all(
+        decision.stack.map(async (one, place) => {
+          if (undo) {
+            await this.refund(one, one.cost).catch(() => 0)
+            one.state |= peeked
+          }
+          parts[group[place] as number] = one
+        }),
+      )
+    }
+    if (failure !== undefined) throw (failure as PromiseRejectedResult).reason
+    return decideStack(parts, 0)
+  }
+
+  private amend(member: number, key: string, tag: string | undefined, args: readonly string[]): Promise<number> {
+    this.denials.forget(member, key)
+    const name = (this.names[member] as KeyNames).nameOf(key, tag)
+    const script: Script = amend
+    return new Promise((resolve, reject) => {
+      this.store.calls.send(new Call(script, [name], args, (answer) => resolve(answer as number), reject))
+    })
+  }
+}

@@ -1,0 +1,933 @@
+// Made by scripts/redis-script.mjs from the .lua files; do not edit.
+const member = `
+local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
+local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
+local passes, long, moved, longer, writes, heals
+local extras = ''
+if kind ~= 'l' then
+if raw == nil then raw = redis.call('GET', key) end
+if raw then
+if string.sub(raw, 25) == name then
+origin, level, prior = struct.unpack('<ddd', raw)
+else
+local value, missing = raw, 0
+local position, ending, parked = 25, 0, {}
+while true do
+local mark = string.byte(value, position)
+if mark == 120 then
+local ends = struct.unpack('<d', value, position + 1)
+if ends > us then
+blocked = ends - us
+extras = extras .. string.sub(value, position, position + 8)
+end
+position = position + 9
+elseif mark == 103 then
+extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 114 then
+ending = struct.unpack('<d', value, position + 1)
+position = position + 9
+elseif mark == 80 then
+local length = struct.unpack('<I4', value, position + 1)
+parked[#parked + 1] = string.sub(value, position + 5, position + 4 + length)
+position = position + 5 + length
+else
+break
+end
+end
+local old = string.match(value, '^%a[^;%z]*;', position)
+if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
+local follows = position + #old
+local o, l, q = struct.unpack('<ddd', value)
+keep = redis.call('PTTL', key)
+local function kin(theirs)
+local letter = string.sub(theirs, 1, 1)
+if letter ~= string.sub(name, 1, 1) then return false end
+if letter == 'b' or letter == 'p' then return true end
+if letter == 'c' then
+local tick, window = string.match(theirs, '^c(%d+),(%d+)')
+local myTick, myWindow = string.match(name, '^c(%d+),(%d+)')
+return tick * window == myTick * myWindow
+end
+return string.match(theirs, '^(.*),') == string.match(name, '^(.*),')
+end
+local function used(o, l, q, rule, rest)
+local k = string.sub(rule, 1, 1)
+if k == 'b' then
+local tick, unit, rate = string.match(rule, '^b(%d+),(%d+),(%d+),')
+local elapsed = math.floor(us / tick) - o
+if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
+local units = math.floor(l / unit)
+if units * unit < l then units = units + 1 end
+return units
+elseif k == 'f' or k == 'F' then
+if us >= o + string.match(rule, '^.(%d+)') then return 0 end
+return l
+elseif k == 'c' then
+local tick, window = string.match(rule, '^c(%d+),(%d+),')
+local now = math.floor(us / tick)
+window = window + 0
+if now >= o + 2 * window then return 0 end
+if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
+return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+elseif k == 'q' then
+if us >= q then return 0 end
+return l
+end
+local units, time = 0, math.max(us, o)
+for from = (q - q % 67108864) / 67108864 * 20 + 1, #rest, 20 do
+local ends, _, own = struct.unpack('<ddI4', rest, from)
+if ends > time then units = units + own end
+end
+return units
+end
+local mode = string.sub(op, 1 + member, 1 + member)
+if old ~= name then
+moved = true
+if kin(old) then
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+if mode == 'r' then o, l, q, old = 0, 0, 0, name end
+else
+if mode ~= 'r' then
+missing = used(o, l, q, old, string.sub(value, follows))
+if missing > 0 then
+local numbers = string.sub(value, 1, 24)
+if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
+table.insert(parked, 1, numbers .. string.sub(value, position))
+if mode == 'p' then missing = math.ceil(missing * string.match(name, '(%d+);$') / string.match(old, '(%d+);$')) end
+end
+end
+o, l, q, old, ending, value, follows = 0, 0, 0, name, 0, '', 1
+local others = 0
+for index = 1, #parked do
+local other = parked[index]
+local start = 25
+if string.byte(other, 25) == 114 then start = 34 end
+local theirs = string.match(other, '^%a[^;]*;', start)
+local a, b, c = struct.unpack('<ddd', other)
+if kin(theirs) then
+o, l, q, old, value, follows = a, b, c, theirs, other, start + #theirs
+if start == 34 then ending = struct.unpack('<d', other, 26) end
+elseif others < 3 and used(a, b, c, theirs, string.sub(other, start + #theirs)) > 0 then
+others = others + 1
+extras = extras .. struct.pack('<c1I4', 'P', #other) .. other
+end
+end
+end
+else
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+end
+if old ~= name then
+local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
+if kind == 'b' then
+local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
+local myTick, myUnit = string.match(name, '^b(%d+),(%d+)')
+tick, unit, rate, myTick, myUnit = tick + 0, unit + 0, rate + 0, myTick + 0, myUnit + 0
+local widest = math.max(tick, myTick)
+local seen = math.max(o, math.floor(us / widest) * widest / tick)
+if seen > o then l = math.max(0, l - (seen - o) * rate) end
+local function scaled(levels)
+local whole = math.floor(levels / unit)
+local part = (levels - whole * unit) * myUnit
+local rest = math.ceil(part / unit)
+if part > 9007199254740992 then rest = rest * (1 + 2 ^ -50) end
+return whole * myUnit + rest
+end
+local broken = o - math.floor(us / tick) > 60000000 / tick
+o = math.ceil(seen * tick / myTick)
+if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
+l = scaled(l)
+q = scaled(q) + limit * myUnit
+elseif kind == 'c' then
+o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
+end
+if mode == 'p' then
+l = math.ceil(l * limit / before)
+if kind == 'c' then q = math.ceil(q * limit / before) end
+end
+end
+origin, level, prior = o, l, q
+missing = missing - used(o, l, q, name, '')
+if missing > 0 then
+if kind == 'b' then
+local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
+local now = math.floor(us / tick)
+if now > origin then
+level = math.max(0, level - (now - origin) * rate)
+origin = now
+end
+level = math.max(level, (missing + used(o, l, q, name, '')) * unit)
+else
+local start = us
+if kind == 'c' then
+local tick, window = string.match(name, '^c(%d+),(%d+)')
+start = math.floor(math.floor(us / tick) / window) * window
+if origin < start then
+if origin + window == start then prior = level else prior = 0 end
+origin, level = start, 0
+end
+elseif kind == 'f' then
+local window = string.match(name, '^.(%d+)') + 0
+if string.sub(name, 1, 1) == 'f' then start = math.floor(us / window) * window end
+if us >= origin + window then origin, level = start, 0 end
+elseif us >= prior then
+for index = at + 5, at + 7 do
+if us >= ARGV[index] + 0 and us < ARGV[index + 1] + 0 then
+origin, level, prior = ARGV[index] + 0, 0, ARGV[index + 1] + 0
+end
+end
+end
+level = level + missing
+end
+end
+end
+end
+end
+if kind == 'b' then
+local capacity, rate, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
+local now, grace = us, 60000000
+if tick ~= '1' then
+now = math.floor(us / tick)
+grace = grace / tick
+end
+at = at + 7
+local elapsed = now - origin
+if elapsed > 0 then
+local gone = elapsed * rate
+if level > gone then level = level - gone else level = 0 end
+elseif elapsed < -grace then
+step = -elapsed * tick
+elseif elapsed < 0 then
+lead = -elapsed
+long = true
+end
+origin = now + lead
+passes = level + cost <= capacity
+if prior > 0 then long = true end
+if lead > 0 or level > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end
+elseif kind == 'c' then
+local limit, window, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
+local now, grace = us, 60000000
+if tick ~= '1' then
+now = math.floor(us / tick)
+grace = grace / tick
+end
+at = at + 7
+local natural = math.floor(now / window) * window
+if now >= origin + window then
+if now < origin + 2 * window then prior = level else prior = 0 end
+level = 0
+origin = natural
+elseif origin - now > grace then
+step = (origin - now) * tick
+origin = natural
+end
+lead = origin - now
+if origin ~= natural then
+long = true
+longer = (lead + 2 * window) * tick / 1000
+end
+local share = window
+if lead < 0 then share = window + lead end
+passes = cost <= limit and prior * share < (limit - level - cost + 1) * window
+elseif kind == 'f' then
+local limit, window, first = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] == '1'
+at = at + 7
+local natural = us
+if not first then natural = math.floor(us / window) * window end
+if us >= origin + window then
+level = 0
+origin = natural
+elseif origin - us > 60000000 then
+step = origin - us
+origin = natural
+elseif first and level == 0 then
+origin = natural
+end
+lead = origin - us
+if origin ~= natural then
+long = true
+longer = (lead + window) / 1000
+end
+passes = level + cost <= limit
+elseif kind == 'q' then
+local limit, start, stop = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+if us >= stop then
+start, stop = stop, ARGV[at + 7] + 0
+if us >= stop then
+start, stop = stop, ARGV[at + 8] + 0
+end
+end
+if us < start or us >= stop then return { us } end
+at = at + 9
+if origin < start then
+level = 0
+elseif origin - us > 60000000 then
+step = origin - us
+elseif origin > us then
+start, stop = origin, prior
+long = true
+end
+origin = start
+prior = stop
+lead = start - us
+longer = (stop - us) / 1000
+passes = level + cost <= limit
+else
+local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+at = at + 7
+local last, head, count = 0, 0, 0
+local base = 33 + #name
+local text = redis.call('GETRANGE', key, 0, 1023)
+local whole = #text < 1024
+if text ~= '' then
+if string.sub(text, 25, 25) == 'r' and string.sub(text, 34, base) == name then
+origin, level, head = struct.unpack('<ddd', text)
+last = struct.unpack('<d', text, 26)
+count = head % 67108864
+head = (head - count) / 67108864
+else
+local value, missing = redis.call('GET', key), 0
+local position, ending, parked = 25, 0, {}
+while true do
+local mark = string.byte(value, position)
+if mark == 120 then
+local ends = struct.unpack('<d', value, position + 1)
+if ends > us then
+blocked = ends - us
+extras = extras .. string.sub(value, position, position + 8)
+end
+position = position + 9
+elseif mark == 103 then
+extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 114 then
+ending = struct.unpack('<d', value, position + 1)
+position = position + 9
+elseif mark == 80 then
+local length = struct.unpack('<I4', value, position + 1)
+parked[#parked + 1] = string.sub(value, position + 5, position + 4 + length)
+position = position + 5 + length
+else
+break
+end
+end
+local old = string.match(value, '^%a[^;%z]*;', position)
+if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
+local follows = position + #old
+local o, l, q = struct.unpack('<ddd', value)
+keep = redis.call('PTTL', key)
+local function kin(theirs)
+local letter = string.sub(theirs, 1, 1)
+if letter ~= string.sub(name, 1, 1) then return false end
+if letter == 'b' or letter == 'p' then return true end
+if letter == 'c' then
+local tick, window = string.match(theirs, '^c(%d+),(%d+)')
+local myTick, myWindow = string.match(name, '^c(%d+),(%d+)')
+return tick * window == myTick * myWindow
+end
+return string.match(theirs, '^(.*),') == string.match(name, '^(.*),')
+end
+local function used(o, l, q, rule, rest)
+local k = string.sub(rule, 1, 1)
+if k == 'b' then
+local tick, unit, rate = string.match(rule, '^b(%d+),(%d+),(%d+),')
+local elapsed = math.floor(us / tick) - o
+if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
+local units = math.floor(l / unit)
+if units * unit < l then units = units + 1 end
+return units
+elseif k == 'f' or k == 'F' then
+if us >= o + string.match(rule, '^.(%d+)') then return 0 end
+return l
+elseif k == 'c' then
+local tick, window = string.match(rule, '^c(%d+),(%d+),')
+local now = math.floor(us / tick)
+window = window + 0
+if now >= o + 2 * window then return 0 end
+if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
+return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+elseif k == 'q' then
+if us >= q then return 0 end
+return l
+end
+local units, time = 0, math.max(us, o)
+for from = (q - q % 67108864) / 67108864 * 20 + 1, #rest, 20 do
+local ends, _, own = struct.unpack('<ddI4', rest, from)
+if ends > time then units = units + own end
+end
+return units
+end
+local mode = string.sub(op, 1 + member, 1 + member)
+moved, whole = true, true
+if old == name or (kin(old) and mode ~= 'r') then
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+elseif kin(old) then
+o, l, q, ending, value, follows = 0, 0, 0, 0, '', 1
+else
+if mode ~= 'r' then
+missing = used(o, l, q, old, string.sub(value, follows))
+if missing > 0 then
+local numbers = string.sub(value, 1, 24)
+if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
+table.insert(parked, 1, numbers .. string.sub(value, position))
+if mode == 'p' then missing = math.ceil(missing * string.match(name, '(%d+);$') / string.match(old, '(%d+);$')) end
+end
+end
+o, l, q, old, ending, value, follows = 0, 0, 0, name, 0, '', 1
+local others = 0
+for index = 1, #parked do
+local other = parked[index]
+local start = 25
+if string.byte(other, 25) == 114 then start = 34 end
+local theirs = string.match(other, '^%a[^;]*;', start)
+local a, b, c = struct.unpack('<ddd', other)
+if kin(theirs) then
+o, l, q, old, value, follows = a, b, c, theirs, other, start + #theirs
+if start == 34 then ending = struct.unpack('<d', other, 26) end
+elseif others < 3 and used(a, b, c, theirs, string.sub(other, start + #theirs)) > 0 then
+others = others + 1
+extras = extras .. struct.pack('<c1I4', 'P', #other) .. other
+end
+end
+end
+local rest = string.sub(value, follows)
+count = q % 67108864
+local gone = (q - count) / 67108864
+rest = string.sub(rest, gone * 20 + 1, (gone + count) * 20)
+missing = missing - used(o, l, count, name, rest)
+if missing > 0 then
+o = math.max(o, us)
+ending = math.max(ending, o + span)
+rest = rest .. struct.pack('<ddI4', ending, 0, missing)
+count = count + 1
+l = l + missing
+end
+origin, level, head, last = o, l, 0, ending
+text = string.rep(' ', base) .. rest
+end
+end
+if origin - us > 60000000 then
+step = origin - us
+local kept = {}
+if not whole then text = redis.call('GET', key) end
+for index = head, head + count - 1 do
+local ends, id, units = struct.unpack('<ddI4', text, base + index * 20 + 1)
+kept[#kept + 1] = struct.pack('<ddI4', ends - step, id, units)
+end
+origin, last, head, count, whole = us, last - step, 0, #kept, true
+text = string.sub(text, 1, base) .. table.concat(kept)
+end
+local time = us
+if origin > us then time = origin end
+local chunk, chunkAt = string.sub(text, base + 1), 0
+local first = head
+if count > 0 and last <= time then
+first, level, count = head + count, 0, 0
+end
+while count > 0 do
+local offset = (first - chunkAt) * 20
+if offset < 0 or offset + 20 > #chunk then
+chunk = redis.call('GETRANGE', key, base + first * 20, base + first * 20 + 1279)
+chunkAt, offset = first, 0
+end
+local ends, _, units = struct.unpack('<ddI4', chunk, offset + 1)
+if ends > time then break end
+level = level - units
+first = first + 1
+count = count - 1
+end
+if first - head > 64 then moved = true end
+passes = level + cost <= limit
+lead = origin - us
+if count == 0 then lead = -us end
+wait = 0
+if not passes and cost <= limit then
+local over, index = level + cost - limit, first
+local ends = us
+while over > 0 do
+local offset = (index - chunkAt) * 20
+if offset < 0 or offset + 20 > #chunk then
+chunk = redis.call('GETRANGE', key, base + index * 20, base + index * 20 + 1279)
+chunkAt, offset = index, 0
+end
+local _, units
+ends, _, units = struct.unpack('<ddI4', chunk, offset + 1)
+over = over - units
+index = index + 1
+end
+wait = ends - us
+end
+if charge then
+local ends = time + span
+if count > 0 and last > ends then ends = last end
+longer = (ends - us) / 1000
+if longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+local entry = struct.pack('<ddI4', ends, permit, cost)
+local sparse = first + count > 2 * level + 64
+if sparse and not whole then
+text = redis.call('GET', key)
+whole = true
+end
+if whole then
+local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
+if sparse then
+local live = {}
+for from = 1, #kept, 20 do
+if struct.unpack('<I4', kept, from + 16) > 0 then live[#live + 1] = string.sub(kept, from, from + 19) end
+end
+kept, count = table.concat(live), #live
+end
+local rest = extras .. name .. kept
+writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
+if moved or step > 0 then
+heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
+end
+else
+writes = {
+{ 'SETRANGE', key, 0, struct.pack('<dddc1d', time, level + cost, first * 67108864 + count + 1, 'r', ends) },
+{ 'SETRANGE', key, base + (first + count) * 20, entry },
+{ 'PEXPIRE', key, life },
+}
+if moved then
+heals = { { 'SETRANGE', key, 0, struct.pack('<dddc1d', origin, level, first * 67108864 + count, 'r', last) } }
+end
+end
+end
+end
+if blocked > 0 then
+passes = false
+long = true
+end
+if step > 0 then
+long = true
+moved = true
+end
+if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+if keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
+const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
+export const decide = { sha: 'd3effdc98a41864e9c15d6b0e407464759467e98', text: whole(`
+local op = ARGV[1]
+local first = string.byte(op)
+local charge = first == 116 or first == 84
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local at = 2
+if #KEYS == 1 then
+local key, member = KEYS[1], 1
+local raw
+@member@
+if charge then
+if writes then
+if not passes then writes = heals end
+if writes then
+for index = 1, #writes do redis.call(unpack(writes[index])) end
+end
+elseif passes then
+redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+elseif moved then
+redis.call('SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life)
+end
+if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
+end
+if not passes then level = -1 - level end
+if kind == 'l' then prior = wait end
+if long then return { -us, level, lead, prior, blocked, step, 1 } end
+if kind == 'l' then return { us, level, lead, wait } end
+if kind == 'c' then return { us, level, prior } end
+return { us, level }
+end
+local members, firstKey = #KEYS, 0
+local read
+if first > 96 then read = redis.call('MGET', unpack(KEYS)) end
+local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
+local all, mask, bit = true, 0, 1
+for member = 1, members do
+local key = KEYS[firstKey + member]
+local raw
+if read then raw = read[member] end
+@member@
+if charge then
+lives[member] = life
+if kind == 'l' then
+rings[member] = writes
+healed[member] = heals
+else
+values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+if moved then
+healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+elseif not passes and redis.call('PTTL', key) == -1 then
+healed[member] = { { 'PEXPIRE', key, life } }
+end
+end
+end
+if not passes then
+all = false
+level = -1 - level
+end
+local size = #reply
+reply[size + 1] = level
+if long then
+if kind == 'l' then prior = wait end
+mask = mask + bit
+reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
+elseif kind == 'l' then
+reply[size + 2], reply[size + 3] = lead, wait
+elseif kind == 'c' then
+reply[size + 2] = prior
+end
+bit = bit * 2
+end
+if charge then
+for member = 1, members do
+if all and values[member] then
+redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+else
+local commands = healed[member]
+if all then commands = rings[member] end
+if commands then
+for index = 1, #commands do redis.call(unpack(commands[index])) end
+end
+end
+end
+end
+if mask > 0 then
+reply[1] = -us
+reply[#reply + 1] = mask
+end
+return reply`) }
+export const batch = { sha: 'd87de4a72776a888f4150d2c4680fb7737655cd6', text: whole(`
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local function one(key, at, op, charge)
+local raw
+local member = 1
+@member@
+if charge then
+if writes then
+if not passes then writes = heals end
+if writes then
+for index = 1, #writes do redis.call(unpack(writes[index])) end
+end
+elseif passes then
+redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+elseif moved then
+redis.call('SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life)
+end
+if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
+end
+if not passes then level = -1 - level end
+if kind == 'l' then prior = wait end
+if long then return { -us, level, lead, prior, blocked, step, 1 } end
+if kind == 'l' then return { us, level, lead, wait } end
+if kind == 'c' then return { us, level, prior } end
+return { us, level }
+end
+local function many(firstKey, members, at, op, charge)
+local read
+local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
+local all, mask, bit = true, 0, 1
+for member = 1, members do
+local key = KEYS[firstKey + member]
+local raw
+if read then raw = read[member] end
+@member@
+if charge then
+lives[member] = life
+if kind == 'l' then
+rings[member] = writes
+healed[member] = heals
+else
+values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+if moved then
+healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+elseif not passes and redis.call('PTTL', key) == -1 then
+healed[member] = { { 'PEXPIRE', key, life } }
+end
+end
+end
+if not passes then
+all = false
+level = -1 - level
+end
+local size = #reply
+reply[size + 1] = level
+if long then
+if kind == 'l' then prior = wait end
+mask = mask + bit
+reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
+elseif kind == 'l' then
+reply[size + 2], reply[size + 3] = lead, wait
+elseif kind == 'c' then
+reply[size + 2] = prior
+end
+bit = bit * 2
+end
+if charge then
+for member = 1, members do
+if all and values[member] then
+redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+else
+local commands = healed[member]
+if all then commands = rings[member] end
+if commands then
+for index = 1, #commands do redis.call(unpack(commands[index])) end
+end
+end
+end
+end
+if mask > 0 then
+reply[1] = -us
+reply[#reply + 1] = mask
+end
+return reply
+end
+local answers, at, firstKey = {}, 2, 0
+for index = 1, ARGV[1] + 0 do
+local members, length = ARGV[at] + 0, ARGV[at + 1] + 0
+local op = ARGV[at + 2]
+local first = string.byte(op)
+local charge = first == 116 or first == 84
+local well, answer
+if members == 1 then
+well, answer = pcall(one, KEYS[firstKey + 1], at + 3, op, charge)
+else
+well, answer = pcall(many, firstKey, members, at + 3, op, charge)
+end
+if not well then
+if type(answer) == 'table' then answer = answer.err end
+answer = { tostring(answer) }
+elseif answer.err then
+answer = { answer.err }
+end
+answers[index] = answer
+firstKey = firstKey + members
+at = at + 2 + length
+end
+return answers`) }
+export const amend = { sha: '2af96318f5c76685f3848b57807698979ede4157', text: whole(`
+local key, op = KEYS[1], ARGV[1]
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+if string.byte(op) == 99 then
+local at, member, charge = 2, 1, true
+local raw
+@member@
+if writes then
+for index = 1, #writes do redis.call(unpack(writes[index])) end
+else
+redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+end
+return 1
+end
+local name, life = ARGV[2], ARGV[3]
+local letter = string.sub(name, 1, 1)
+local list = letter == 'l' or letter == 'p'
+local blocked, extras, keep = 0, '', 0
+if op == 'b' or op == 'g' then
+local value = redis.call('GET', key)
+local numbers, rest = struct.pack('<ddd', 0, 0, 0), name
+if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
+if op == 'b' then
+if value then
+local position, ending, parked = 25, 0, {}
+while true do
+local mark = string.byte(value, position)
+if mark == 120 then
+local ends = struct.unpack('<d', value, position + 1)
+if ends > us then
+blocked = ends - us
+extras = extras .. string.sub(value, position, position + 8)
+end
+position = position + 9
+elseif mark == 103 then
+extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 114 then
+ending = struct.unpack('<d', value, position + 1)
+position = position + 9
+elseif mark == 80 then
+local length = struct.unpack('<I4', value, position + 1)
+parked[#parked + 1] = string.sub(value, position + 5, position + 4 + length)
+position = position + 5 + length
+else
+break
+end
+end
+local old = string.match(value, '^%a[^;%z]*;', position)
+if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
+local follows = position + #old
+local o, l, q = struct.unpack('<ddd', value)
+keep = redis.call('PTTL', key)
+numbers, rest = string.sub(value, 1, 24), string.sub(value, follows - #old)
+if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
+local others = ''
+for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+if blocked > 0 then extras = string.gsub(extras, 'x........', '', 1) end
+extras = extras .. others
+end
+if ARGV[4] ~= '0' then extras = extras .. struct.pack('<c1d', 'x', us + ARGV[4]) end
+keep = math.max(keep, math.ceil(ARGV[4] / 1000))
+elseif not value then
+return 0
+else
+extras = struct.pack('<c1d', 'g', us)
+end
+if keep > life + 0 then life = string.format('%.0f', keep) end
+redis.call('SET', key, numbers .. extras .. rest, 'PX', life)
+return 1
+end
+if list then
+local text = redis.call('GETRANGE', key, 0, 1023)
+if text == '' then return 0 end
+local theirs = string.byte(text, 25) == 114 and string.match(text, '^%a[^;%z]*;', 34)
+local base = 33
+if theirs then
+base = base + #theirs
+else
+local value = redis.call('GET', key)
+local position, ending, parked = 25, 0, {}
+while true do
+local mark = string.byte(value, position)
+if mark == 120 then
+local ends = struct.unpack('<d', value, position + 1)
+if ends > us then
+blocked = ends - us
+extras = extras .. string.sub(value, position, position + 8)
+end
+position = position + 9
+elseif mark == 103 then
+extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 114 then
+ending = struct.unpack('<d', value, position + 1)
+position = position + 9
+elseif mark == 80 then
+local length = struct.unpack('<I4', value, position + 1)
+parked[#parked + 1] = string.sub(value, position + 5, position + 4 + length)
+position = position + 5 + length
+else
+break
+end
+end
+local old = string.match(value, '^%a[^;%z]*;', position)
+if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
+local follows = position + #old
+local o, l, q = struct.unpack('<ddd', value)
+keep = redis.call('PTTL', key)
+local reset = string.match(extras, 'g(........)')
+if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
+theirs, base = old, follows - 1
+end
+if string.sub(theirs, 1, 1) ~= letter then return 0 end
+local newest, used, head = struct.unpack('<ddd', text)
+local last = struct.unpack('<d', text, 26)
+local count = head % 67108864
+head = (head - count) / 67108864
+local time = math.max(us, newest)
+if newest - us > 60000000 then time = newest end
+local from, chunk = head + count, ''
+for index = head + count - 1, head, -1 do
+if index < from then
+from = math.max(head, index - 63)
+chunk = redis.call('GETRANGE', key, base + from * 20, base + index * 20 + 19)
+end
+local ends, id, units = struct.unpack('<ddI4', chunk, (index - from) * 20 + 1)
+if id == ARGV[4] + 0 then
+if ends <= time or units == 0 then return 0 end
+local give = math.min(units, ARGV[5] + 0)
+redis.call('SETRANGE', key, base + index * 20 + 16, struct.pack('<I4', units - give))
+if op == 'n' then
+last = math.max(last, time + ARGV[6])
+redis.call('SETRANGE', key, base + (head + count) * 20, struct.pack('<ddI4', last, id, give))
+redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', time, used, head * 67108864 + count + 1, 'r', last))
+if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
+return 1
+end
+redis.call('SETRANGE', key, 0, struct.pack('<dd', newest, used - give))
+return give
+end
+end
+return 0
+end
+local value = redis.call('GET', key)
+if not value then return 0 end
+local position, ending, parked = 25, 0, {}
+while true do
+local mark = string.byte(value, position)
+if mark == 120 then
+local ends = struct.unpack('<d', value, position + 1)
+if ends > us then
+blocked = ends - us
+extras = extras .. string.sub(value, position, position + 8)
+end
+position = position + 9
+elseif mark == 103 then
+extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 114 then
+ending = struct.unpack('<d', value, position + 1)
+position = position + 9
+elseif mark == 80 then
+local length = struct.unpack('<I4', value, position + 1)
+parked[#parked + 1] = string.sub(value, position + 5, position + 4 + length)
+position = position + 5 + length
+else
+break
+end
+end
+local old = string.match(value, '^%a[^;%z]*;', position)
+if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
+local follows = position + #old
+local o, l, q = struct.unpack('<ddd', value)
+keep = redis.call('PTTL', key)
+local reset = string.match(extras, 'g(........)')
+if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+local chargedAt, asked = ARGV[4] + 0, ARGV[5] + 0
+local give = 0
+if letter == 'b' then
+if old ~= name then return 0 end
+local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
+local now, shapes = math.floor(us / tick), ARGV[9] == '1'
+local own = ARGV[6] - math.max(0, now - chargedAt) * rate
+if not shapes then own = own - (q - ARGV[8]) end
+local elapsed = now - o
+if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
+if own <= 0 or (shapes and l > own) then return 0 end
+give = math.min(asked * unit, own, l)
+if elapsed > 0 or elapsed < -60000000 / tick then o = now end
+l = l - give
+local sum = q + give
+if sum - q < give then sum = sum * (1 + 2 ^ -52) end
+q = sum
+else
+if string.match(old, '^(.*),') ~= string.match(name, '^(.*),') or o ~= chargedAt then return 0 end
+local stop = q
+local now = us
+if letter == 'c' then
+local tick, window = string.match(name, '^c(%d+),(%d+)')
+now = math.floor(us / tick)
+stop = o + window
+elseif letter ~= 'q' then
+stop = o + string.match(name, '^.(%d+)')
+end
+if now >= stop then return 0 end
+give = math.min(asked, l)
+l = l - give
+end
+if keep > 0 then redis.call('SET', key, struct.pack('<ddd', o, l, q) .. extras .. old, 'PX', string.format('%.0f', keep)) end
+return give`) }
+export const pulse = { sha: 'da0d2b02c0ee311fd03aefa65ed6495c64a1714a', text: whole(`
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local marker = redis.call('GET', KEYS[1])
+if marker then
+redis.call('PEXPIRE', KEYS[1], 3600000)
+else
+redis.call('SET', KEYS[1], ARGV[1], 'PX', 3600000)
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
+redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
+redis.call('PEXPIRE', KEYS[2], 3600000)
+return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`) }

@@ -1,0 +1,131 @@
+-- Changes one key otherwise than by asking. ARGV: what ("c" charge unasked, "r" refund, "n" renew a permit, "b" block,
+-- "g" reset), then as decide.lua for "c"; for the others name, life in ms, and what each needs.
+local key, op = KEYS[1], ARGV[1]
+--@include time
+if string.byte(op) == 99 then
+  local at, member, charge = 2, 1, true
+  local raw
+  --@include member
+  if writes then
+    for index = 1, #writes do redis.call(unpack(writes[index])) end
+  else
+    redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+  end
+  return 1
+end
+local name, life = ARGV[2], ARGV[3]
+local letter = string.sub(name, 1, 1)
+local list = letter == 'l' or letter == 'p'
+local blocked, extras, keep = 0, '', 0
+if op == 'b' or op == 'g' then
+  local value = redis.call('GET', key)
+  local numbers, rest = struct.pack('<ddd', 0, 0, 0), name
+  if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
+  if op == 'b' then
+    if value then
+      --@include extras
+      numbers, rest = string.sub(value, 1, 24), string.sub(value, follows - #old)
+      if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
+      local others = ''
+      for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+      if blocked > 0 then extras = string.gsub(extras, 'x........', '', 1) end
+      extras = extras .. others
+    end
+    if ARGV[4] ~= '0' then extras = extras .. struct.pack('<c1d', 'x', us + ARGV[4]) end
+    keep = math.max(keep, math.ceil(ARGV[4] / 1000))
+  elseif not value then
+    return 0
+  else
+    extras = struct.pack('<c1d', 'g', us)
+  end
+  if keep > life + 0 then life = string.format('%.0f', keep) end
+  redis.call('SET', key, numbers .. extras .. rest, 'PX', life)
+  return 1
+end
+-- Of a list in place, so that one permit of many costs little.
+if list then
+  local text = redis.call('GETRANGE', key, 0, 1023)
+  if text == '' then return 0 end
+  local theirs = string.byte(text, 25) == 114 and string.match(text, '^%a[^;%z]*;', 34)
+  local base = 33
+  if theirs then
+    base = base + #theirs
+  else
+    local value = redis.call('GET', key)
+    --@include extras
+    local reset = string.match(extras, 'g(........)')
+    if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
+    theirs, base = old, follows - 1
+  end
+  if string.sub(theirs, 1, 1) ~= letter then return 0 end
+  local newest, used, head = struct.unpack('<ddd', text)
+  local last = struct.unpack('<d', text, 26)
+  local count = head % 67108864
+  head = (head - count) / 67108864
+  local time = math.max(us, newest)
+  if newest - us > 60000000 then time = newest end
+  local from, chunk = head + count, ''
+  for index = head + count - 1, head, -1 do
+    if index < from then
+      from = math.max(head, index - 63)
+      chunk = redis.call('GETRANGE', key, base + from * 20, base + index * 20 + 19)
+    end
+    local ends, id, units = struct.unpack('<ddI4', chunk, (index - from) * 20 + 1)
+    if id == ARGV[4] + 0 then
+      if ends <= time or units == 0 then return 0 end
+      local give = math.min(units, ARGV[5] + 0)
+      redis.call('SETRANGE', key, base + index * 20 + 16, struct.pack('<I4', units - give))
+      if op == 'n' then
+        last = math.max(last, time + ARGV[6])
+        redis.call('SETRANGE', key, base + (head + count) * 20, struct.pack('<ddI4', last, id, give))
+        redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', time, used, head * 67108864 + count + 1, 'r', last))
+        if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
+        return 1
+      end
+      redis.call('SETRANGE', key, 0, struct.pack('<dd', newest, used - give))
+      return give
+    end
+  end
+  return 0
+end
+local value = redis.call('GET', key)
+if not value then return 0 end
+--@include extras
+local reset = string.match(extras, 'g(........)')
+if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+local chargedAt, asked = ARGV[4] + 0, ARGV[5] + 0
+local give = 0
+if letter == 'b' then
+  -- As Bucket.refund: ARGV 6 and 8 are the level and the sum given back when it was charged, 9 "1" for a queue.
+  if old ~= name then return 0 end
+  local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
+  local now, shapes = math.floor(us / tick), ARGV[9] == '1'
+  local own = ARGV[6] - math.max(0, now - chargedAt) * rate
+  if not shapes then own = own - (q - ARGV[8]) end
+  local elapsed = now - o
+  if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
+  if own <= 0 or (shapes and l > own) then return 0 end
+  give = math.min(asked * unit, own, l)
+  if elapsed > 0 or elapsed < -60000000 / tick then o = now end
+  l = l - give
+  local sum = q + give
+  if sum - q < give then sum = sum * (1 + 2 ^ -52) end
+  q = sum
+else
+  if string.match(old, '^(.*),') ~= string.match(name, '^(.*),') or o ~= chargedAt then return 0 end
+  local stop = q
+  local now = us
+  if letter == 'c' then
+    local tick, window = string.match(name, '^c(%d+),(%d+)')
+    now = math.floor(us / tick)
+    stop = o + window
+  elseif letter ~= 'q' then
+    stop = o + string.match(name, '^.(%d+)')
+  end
+  if now >= stop then return 0 end
+  give = math.min(asked, l)
+  l = l - give
+end
+if keep > 0 then redis.call('SET', key, struct.pack('<ddd', o, l, q) .. extras .. old, 'PX', string.format('%.0f', keep)) end
+return give

@@ -1,0 +1,81 @@
+local value, missing = raw, 0
+--@include extras
+--@include kin
+--@include used
+local mode = string.sub(op, 1 + member, 1 + member)
+if old ~= name then
+  moved = true
+  if kin(old) then
+    for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+    if mode == 'r' then o, l, q, old = 0, 0, 0, name end
+  else
+    --@include park
+  end
+else
+  for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+end
+if old ~= name then
+  local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
+  if kind == 'b' then
+    -- Drained by the old rate up to the latest instant that both rules can tell, as Bucket.adopt does.
+    local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
+    local myTick, myUnit = string.match(name, '^b(%d+),(%d+)')
+    tick, unit, rate, myTick, myUnit = tick + 0, unit + 0, rate + 0, myTick + 0, myUnit + 0
+    local widest = math.max(tick, myTick)
+    local seen = math.max(o, math.floor(us / widest) * widest / tick)
+    if seen > o then l = math.max(0, l - (seen - o) * rate) end
+    local function scaled(levels)
+      local whole = math.floor(levels / unit)
+      local part = (levels - whole * unit) * myUnit
+      local rest = math.ceil(part / unit)
+      if part > 9007199254740992 then rest = rest * (1 + 2 ^ -50) end
+      return whole * myUnit + rest
+    end
+    local broken = o - math.floor(us / tick) > 60000000 / tick
+    o = math.ceil(seen * tick / myTick)
+    if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
+    l = scaled(l)
+    q = scaled(q) + limit * myUnit
+  elseif kind == 'c' then
+    o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
+  end
+  if mode == 'p' then
+    l = math.ceil(l * limit / before)
+    if kind == 'c' then q = math.ceil(q * limit / before) end
+  end
+end
+origin, level, prior = o, l, q
+missing = missing - used(o, l, q, name, '')
+if missing > 0 then
+  if kind == 'b' then
+    local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
+    local now = math.floor(us / tick)
+    if now > origin then
+      level = math.max(0, level - (now - origin) * rate)
+      origin = now
+    end
+    level = math.max(level, (missing + used(o, l, q, name, '')) * unit)
+  else
+    -- A window that is over counts nothing; the step then finds the current one.
+    local start = us
+    if kind == 'c' then
+      local tick, window = string.match(name, '^c(%d+),(%d+)')
+      start = math.floor(math.floor(us / tick) / window) * window
+      if origin < start then
+        if origin + window == start then prior = level else prior = 0 end
+        origin, level = start, 0
+      end
+    elseif kind == 'f' then
+      local window = string.match(name, '^.(%d+)') + 0
+      if string.sub(name, 1, 1) == 'f' then start = math.floor(us / window) * window end
+      if us >= origin + window then origin, level = start, 0 end
+    elseif us >= prior then
+      for index = at + 5, at + 7 do
+        if us >= ARGV[index] + 0 and us < ARGV[index + 1] + 0 then
+          origin, level, prior = ARGV[index] + 0, 0, ARGV[index + 1] + 0
+        end
+      end
+    end
+    level = level + missing
+  end
+end

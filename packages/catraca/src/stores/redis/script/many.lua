@@ -1,0 +1,56 @@
+local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
+local all, mask, bit = true, 0, 1
+for member = 1, members do
+  local key = KEYS[firstKey + member]
+  local raw
+  if read then raw = read[member] end
+  --@include member
+  if charge then
+    lives[member] = life
+    if kind == 'l' then
+      rings[member] = writes
+      healed[member] = heals
+    else
+      values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+      if moved then
+        healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+      elseif not passes and redis.call('PTTL', key) == -1 then
+        healed[member] = { { 'PEXPIRE', key, life } }
+      end
+    end
+  end
+  if not passes then
+    all = false
+    level = -1 - level
+  end
+  local size = #reply
+  reply[size + 1] = level
+  if long then
+    if kind == 'l' then prior = wait end
+    mask = mask + bit
+    reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
+  elseif kind == 'l' then
+    reply[size + 2], reply[size + 3] = lead, wait
+  elseif kind == 'c' then
+    reply[size + 2] = prior
+  end
+  bit = bit * 2
+end
+if charge then
+  for member = 1, members do
+    if all and values[member] then
+      redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+    else
+      local commands = healed[member]
+      if all then commands = rings[member] end
+      if commands then
+        for index = 1, #commands do redis.call(unpack(commands[index])) end
+      end
+    end
+  end
+end
+if mask > 0 then
+  reply[1] = -us
+  reply[#reply + 1] = mask
+end
+return reply

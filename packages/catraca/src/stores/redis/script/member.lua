@@ -1,0 +1,35 @@
+local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
+local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
+local passes, long, moved, longer, writes, heals
+local extras = ''
+if kind ~= 'l' then
+  if raw == nil then raw = redis.call('GET', key) end
+  if raw then
+    if string.sub(raw, 25) == name then
+      origin, level, prior = struct.unpack('<ddd', raw)
+    else
+      --@include convert
+    end
+  end
+end
+if kind == 'b' then
+  --@include bucket
+elseif kind == 'c' then
+  --@include sliding-counter
+elseif kind == 'f' then
+  --@include fixed-window
+elseif kind == 'q' then
+  --@include quota
+else
+  --@include ring
+end
+if blocked > 0 then
+  passes = false
+  long = true
+end
+if step > 0 then
+  long = true
+  moved = true
+end
+if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+if keep > life + 0 then life = string.format('%.0f', keep) end

@@ -1,0 +1,5 @@
+export { type FaultMode, FaultProxy } from './drill/fault-proxy.ts'
+export { type RedisCluster, startCluster } from './drill/redis-cluster.ts'
+export { RedisProcess, type RedisProcessOptions } from './drill/redis-process.ts'
+export { findRedisServer, type RedisServer } from './drill/redis-server.ts'
+export { type Sentinels, startSentinels } from './drill/sentinels.ts'
