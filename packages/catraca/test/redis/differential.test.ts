@@ -3,10 +3,12 @@ import type { Decision } from 'catraca'
 import * as fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Book } from '../contract/ledger.ts'
 import type { Answer } from '../model/judge.ts'
 import { answerOf, Engine } from '../properties/support/engine.ts'
-import { type History, histories, play } from '../properties/support/histories.ts'
+import { costOf, type History, histories, instantOf, play, startOf } from '../properties/support/histories.ts'
 import { type Setting, type Specimen, subjects } from '../properties/support/subjects.ts'
+import { anyRule, kinOf, specimenOf } from '../properties/support/variants.ts'
 import { Simulated } from './simulated.ts'
 
 let server: RedisProcess
@@ -80,4 +82,155 @@ describe('steps in memory, script on Redis and the exact model give one answer',
       })
     }
   }
+})
+
+type Step = History['steps'][number]
+type Ask = (shared: Simulated, book: Book, step: Step, at: number, cost: number) => Asking
+
+/** What was asked of both, and the answer of the one that answers at once. */
+interface Asking {
+  readonly memory: Decision | number
+  readonly shared: Promise<Decision | number>
+}
+
+/** Plays one history to the memory store and to the script, and compares whatever they say. */
+async function compare(
+  specimens: readonly Specimen[],
+  policies: readonly string[],
+  history: History,
+  expires: boolean,
+  ask: Ask,
+): Promise<void> {
+  const book = new Book(specimens.map(({ rule }, index) => [policies[index] as string, rule]))
+  const shared = open(
+    `run${runs++}`,
+    specimens.map(({ rule }, index) => ({ name: policies[index] as string, rule })),
+  )
+  shared.expires = expires
+  const asked: Asking[] = []
+  let now = startOf(specimens[0] as Specimen, history)
+  let last: Decision | undefined
+  for (const step of history.steps) {
+    const specimen = specimens[step.share % specimens.length] as Specimen
+    now = instantOf(specimen, step, now, last)
+    shared.at(now)
+    const one = ask(shared, book, step, now, costOf(specimen, step, last))
+    asked.push(one)
+    if (typeof one.memory !== 'number') last = one.memory
+  }
+  const answers = await Promise.allSettled(asked.map(({ shared }) => shared))
+  answers.forEach((answer, index) => {
+    if (answer.status === 'rejected') throw answer.reason
+    const { memory } = asked[index] as Asking
+    expect({ index, answer: figures(answer.value) }).toEqual({ index, answer: figures(memory) })
+  })
+}
+
+function figures(said: Decision | number): unknown {
+  return typeof said === 'number' ? said : { ...shown(said), stack: said.stack.map(shown) }
+}
+
+/** Of a debt that takes a lifetime to pay only that it is one: its levels are past 2^53, where both round up. */
+function shown(decision: Decision): unknown {
+  const answer = answerOf(decision)
+  const endless = answer.resetUs > 2 ** 50
+  return endless ? { reason: answer.reason, remaining: answer.remaining } : answer
+}
+
+const stacks = fc.array(anyRule, { minLength: 2, maxLength: 4 })
+const clocks = ['steady', 'set'] as const
+
+describe('as in memory', () => {
+  test.each(clocks)('stacks of any rules, some or all of them asked, clock %s', async (clock) => {
+    await fc.assert(
+      fc.asyncProperty(stacks, histories(25, clock), (list, history) => {
+        const specimens = list.map(specimenOf)
+        const names = specimens.map((_, index) => `p${index}`)
+        return compare(specimens, names, history, clock === 'steady', (shared, book, step, at, cost) => {
+          const members = names.map((_, index) => index).filter((index) => (step.pause >> index) % 4 > 0)
+          const asked = members.length === 0 ? [0] : members
+          const keys = asked.map((index) => (index % 2 === 0 ? 'a' : 'b'))
+          const costs = asked.map((index) => (index === step.share % names.length ? cost : 1))
+          const charge = step.pause % 7 > 0
+          return {
+            memory: book.ledger.applySome(asked, keys, costs, at, charge),
+            shared: shared.ledger.apply(asked, keys, undefined, costs, charge),
+          }
+        })
+      }),
+      { numRuns },
+    )
+  })
+
+  test.each(clocks)('a caller under rules that are kin, from one to another, clock %s', async (clock) => {
+    const kin = fc.oneof(
+      ...subjects.map((subject) =>
+        kinOf(subject).map((settings) => settings.map((setting) => ({ subject: subject.name, setting }))),
+      ),
+    )
+    await fc.assert(
+      fc.asyncProperty(kin, histories(25, clock), (list, history) => {
+        const specimens = list.map(specimenOf)
+        const names = specimens.map(() => 'p')
+        // Memory brings a state along that Redis has forgotten; of another tick it may be ahead of now by one.
+        const expires = clock === 'steady' && specimens.every(({ rule }) => rule.tickUs === 1)
+        return compare(specimens, names, history, expires, (shared, book, step, at, cost) => {
+          const variant = (step.share + step.pause) % specimens.length
+          return {
+            memory: book.ledger.applySome([variant], ['a'], [cost], at, true),
+            shared: shared.take(variant, 'a', cost),
+          }
+        })
+      }),
+      { numRuns },
+    )
+  })
+
+  test('a caller under rules of any kind, from one to another', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyRule, { minLength: 2, maxLength: 3 }), histories(25), (list, history) => {
+        const specimens = list.map(specimenOf)
+        const names = specimens.map(() => 'p')
+        return compare(specimens, names, history, false, (shared, book, step, at, cost) => {
+          const variant = (step.share + step.pause) % specimens.length
+          return {
+            memory: book.ledger.applySome([variant], ['a'], [cost], at, true),
+            shared: shared.take(variant, 'a', cost),
+          }
+        })
+      }),
+      { numRuns },
+    )
+  })
+
+  test.each(clocks)('what is given back, clock %s', async (clock) => {
+    await fc.assert(
+      fc.asyncProperty(anyRule, histories(20, clock), async (one, history) => {
+        const specimen = specimenOf(one)
+        const book = new Book([['p', specimen.rule]])
+        const shared = open(`run${runs++}`, [{ name: 'p', rule: specimen.rule }])
+        shared.expires = clock === 'steady'
+        const admitted: [Decision, Decision][] = []
+        let now = startOf(specimen, history)
+        let last: Decision | undefined
+        for (const [index, step] of history.steps.entries()) {
+          now = instantOf(specimen, step, now, last)
+          shared.at(now)
+          const [memory, redisSide] = admitted[step.share % Math.max(1, admitted.length)] ?? []
+          if (step.pause % 3 === 0 && memory !== undefined && redisSide !== undefined) {
+            const units = 1 + (step.share % memory.cost)
+            const back = book.ledger.refund(memory, units, now)
+            expect({ index, back: await shared.ledger.refund(redisSide, units) }).toEqual({ index, back })
+            continue
+          }
+          const cost = costOf(specimen, step, last)
+          last = book.ledger.applySome([0], ['a'], [cost], now, true)
+          const answer = await shared.take(0, 'a', cost)
+          expect({ index, ...(shown(answer) as object) }).toEqual({ index, ...(shown(last) as object) })
+          if (last.allowed) admitted.push([last, answer])
+        }
+      }),
+      { numRuns: numRuns / 2 },
+    )
+  })
 })

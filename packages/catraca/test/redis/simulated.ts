@@ -9,8 +9,17 @@ import { amend, batch, decide } from '../../src/stores/redis/script.generated.ts
 
 /** The scripts as they are, but for the time: the last argument in place of the server's clock. */
 const clock = "local clock = redis.call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
+const life = "keep = redis.call('PTTL', key)"
 export const timedScripts = new Map(
-  [decide, batch, amend].map(({ sha, text }) => [sha, text.replace(clock, 'local us = ARGV[#ARGV] + 0')]),
+  [decide, batch, amend].map(({ sha, text }) => [
+    sha,
+    text
+      .replace(clock, 'local us = ARGV[#ARGV] + 0')
+      .replaceAll(
+        life,
+        "keep = redis.call('HGET', 'ends', key)\nkeep = keep and keep - us / 1000 or redis.call('PTTL', key)",
+      ),
+  ]),
 )
 
 /**
@@ -20,9 +29,9 @@ export const timedScripts = new Map(
 const note = `for index = 1, #KEYS do
   local left = redis.call('PTTL', KEYS[index])
   if left == -1 then return redis.error_reply('a key without an end: ' .. KEYS[index]) end
-  if left >= 0 and left < 1e12 then
+  if left >= 0 and left < 1e14 then
     redis.call('HSET', 'ends', KEYS[index], string.format('%.0f', ARGV[1] / 1000 + left))
-    redis.call('PEXPIRE', KEYS[index], '10000000000000')
+    redis.call('PEXPIRE', KEYS[index], '1000000000000000')
   end
 end`
 const forget = `for index = 1, #KEYS do

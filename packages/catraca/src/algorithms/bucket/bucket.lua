@@ -19,4 +19,4 @@ end
 origin = now + lead
 passes = level + cost <= capacity
 if prior > 0 then long = true end
-if lead > 0 or level > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end
+if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end

@@ -118,7 +118,8 @@ export class Bucket implements Rule {
   refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
     const elapsed = Math.max(0, now - charge.origin)
     const refunded = state[at + 2] as number
-    const since = this.shapes ? 0 : refunded - charge.prior
+    // Less than at the charge: the state ended since, and with it what was charged.
+    const since = this.shapes ? 0 : Math.max(0, refunded - charge.prior)
     const own = charge.level - elapsed * this.rate - since
     if (own <= 0) return 0
     const level = this.drained(now - (state[at] as number), state[at + 1] as number)

@@ -34,6 +34,9 @@ local time = us
 if origin > us then time = origin end
 local chunk, chunkAt = string.sub(text, base + 1), 0
 local first = head
+-- What a refusal leaves of a list that came from another rule: all of it.
+local heldCount, heldLevel = count, level
+local held = moved and step == 0
 if count > 0 and last <= time then
   first, level, count = head + count, 0, 0
 end
@@ -83,6 +86,11 @@ if charge then
     whole = true
   end
   if whole then
+    if held then
+      local all = string.sub(text, base + 1 + head * 20, base + (head + heldCount) * 20)
+      local numbers = struct.pack('<dddc1d', origin, heldLevel, heldCount, 'r', last)
+      heals = { { 'SET', key, numbers .. extras .. name .. all, 'PX', life } }
+    end
     local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
     if sparse then
       local live = {}
@@ -93,7 +101,7 @@ if charge then
     end
     local rest = extras .. name .. kept
     writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
-    if moved or step > 0 then
+    if not held and (moved or step > 0) then
       heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
     end
   else

@@ -2,7 +2,7 @@
 const member = `
 local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
 local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
-local passes, long, moved, longer, writes, heals
+local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
 if kind ~= 'l' then
 if raw == nil then raw = redis.call('GET', key) end
@@ -128,10 +128,27 @@ local seen = math.max(o, math.floor(us / widest) * widest / tick)
 if seen > o then l = math.max(0, l - (seen - o) * rate) end
 local function scaled(levels)
 local whole = math.floor(levels / unit)
-local part = (levels - whole * unit) * myUnit
-local rest = math.ceil(part / unit)
-if part > 9007199254740992 then rest = rest * (1 + 2 ^ -50) end
-return whole * myUnit + rest
+local left, quotient, rest = levels - whole * unit, 0, 0
+if left * myUnit <= 9007199254740992 then
+quotient = math.floor(left * myUnit / unit)
+rest = left * myUnit - quotient * unit
+else
+local bit = 4503599627370496
+local factor = myUnit
+while bit >= 1 do
+quotient, rest = quotient * 2, rest * 2
+if rest >= unit then quotient, rest = quotient + 1, rest - unit end
+if factor >= bit then
+factor, rest = factor - bit, rest + left
+if rest >= unit then quotient, rest = quotient + 1, rest - unit end
+end
+bit = bit / 2
+end
+end
+if rest > 0 then quotient = quotient + 1 end
+local sum = whole * myUnit + quotient
+if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
+return sum
 end
 local broken = o - math.floor(us / tick) > 60000000 / tick
 o = math.ceil(seen * tick / myTick)
@@ -147,16 +164,18 @@ if kind == 'c' then q = math.ceil(q * limit / before) end
 end
 end
 origin, level, prior = o, l, q
-missing = missing - used(o, l, q, name, '')
+if kind ~= 'b' then missing = missing - used(o, l, q, name, '') end
 if missing > 0 then
 if kind == 'b' then
 local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
 local now = math.floor(us / tick)
-if now > origin then
-level = math.max(0, level - (now - origin) * rate)
+if now > origin or origin - now > 60000000 / tick then
+if now > origin then level = math.max(0, level - (now - origin) * rate) end
 origin = now
 end
-level = math.max(level, (missing + used(o, l, q, name, '')) * unit)
+local debt = missing * unit
+if debt > 9007199254740992 then debt = debt * (1 + 2 ^ -50) end
+level = math.max(level, debt)
 else
 local start = us
 if kind == 'c' then
@@ -180,6 +199,7 @@ end
 level = level + missing
 end
 end
+if moved then adopted = struct.pack('<ddd', origin, level, prior) end
 end
 end
 end
@@ -204,7 +224,7 @@ end
 origin = now + lead
 passes = level + cost <= capacity
 if prior > 0 then long = true end
-if lead > 0 or level > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end
+if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end
 elseif kind == 'c' then
 local limit, window, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
 local now, grace = us, 60000000
@@ -422,6 +442,8 @@ local time = us
 if origin > us then time = origin end
 local chunk, chunkAt = string.sub(text, base + 1), 0
 local first = head
+local heldCount, heldLevel = count, level
+local held = moved and step == 0
 if count > 0 and last <= time then
 first, level, count = head + count, 0, 0
 end
@@ -470,6 +492,11 @@ text = redis.call('GET', key)
 whole = true
 end
 if whole then
+if held then
+local all = string.sub(text, base + 1 + head * 20, base + (head + heldCount) * 20)
+local numbers = struct.pack('<dddc1d', origin, heldLevel, heldCount, 'r', last)
+heals = { { 'SET', key, numbers .. extras .. name .. all, 'PX', life } }
+end
 local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
 if sparse then
 local live = {}
@@ -480,7 +507,7 @@ kept, count = table.concat(live), #live
 end
 local rest = extras .. name .. kept
 writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
-if moved or step > 0 then
+if not held and (moved or step > 0) then
 heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
 end
 else
@@ -502,11 +529,14 @@ end
 if step > 0 then
 long = true
 moved = true
+adopted = nil
 end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'd3effdc98a41864e9c15d6b0e407464759467e98', text: whole(`
+export const decide = {
+  sha: '83f802de760f4463a57a9d744ecbb11516b6af9d',
+  text: whole(`
 local op = ARGV[1]
 local first = string.byte(op)
 local charge = first == 116 or first == 84
@@ -526,7 +556,7 @@ end
 elseif passes then
 redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
 elseif moved then
-redis.call('SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life)
+redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
@@ -555,7 +585,7 @@ healed[member] = heals
 else
 values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
 if moved then
-healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
 elseif not passes and redis.call('PTTL', key) == -1 then
 healed[member] = { { 'PEXPIRE', key, life } }
 end
@@ -595,8 +625,11 @@ if mask > 0 then
 reply[1] = -us
 reply[#reply + 1] = mask
 end
-return reply`) }
-export const batch = { sha: 'd87de4a72776a888f4150d2c4680fb7737655cd6', text: whole(`
+return reply`),
+}
+export const batch = {
+  sha: 'e572f0f35cdf7e7bbb1cf044f313746cbaf0cb7a',
+  text: whole(`
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local function one(key, at, op, charge)
@@ -612,7 +645,7 @@ end
 elseif passes then
 redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
 elseif moved then
-redis.call('SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life)
+redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
@@ -640,7 +673,7 @@ healed[member] = heals
 else
 values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
 if moved then
-healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
 elseif not passes and redis.call('PTTL', key) == -1 then
 healed[member] = { { 'PEXPIRE', key, life } }
 end
@@ -704,8 +737,11 @@ answers[index] = answer
 firstKey = firstKey + members
 at = at + 2 + length
 end
-return answers`) }
-export const amend = { sha: '2af96318f5c76685f3848b57807698979ede4157', text: whole(`
+return answers`),
+}
+export const amend = {
+  sha: '980b5cecbf9f98485c0f4040def502585b1bfe15',
+  text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -844,7 +880,21 @@ redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', time, used, head * 6710886
 if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
 return 1
 end
-redis.call('SETRANGE', key, 0, struct.pack('<dd', newest, used - give))
+local size, place = count, index
+if units == give and index == head + count - 1 then
+size, last, newest = 0, 0, 0
+place = index - 1
+while place >= head do
+local before, _, left = struct.unpack('<ddI4', redis.call('GETRANGE', key, base + place * 20, base + place * 20 + 19))
+if left > 0 then
+size, last = place - head + 1, before
+newest = math.min(struct.unpack('<d', text), before - string.match(theirs, '^.(%d+)'))
+break
+end
+place = place - 1
+end
+end
+redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', newest, used - give, head * 67108864 + size, 'r', last))
 return give
 end
 end
@@ -891,7 +941,7 @@ if old ~= name then return 0 end
 local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
 local now, shapes = math.floor(us / tick), ARGV[9] == '1'
 local own = ARGV[6] - math.max(0, now - chargedAt) * rate
-if not shapes then own = own - (q - ARGV[8]) end
+if not shapes then own = own - math.max(0, q - ARGV[8]) end
 local elapsed = now - o
 if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 if own <= 0 or (shapes and l > own) then return 0 end
@@ -917,8 +967,11 @@ give = math.min(asked, l)
 l = l - give
 end
 if keep > 0 then redis.call('SET', key, struct.pack('<ddd', o, l, q) .. extras .. old, 'PX', string.format('%.0f', keep)) end
-return give`) }
-export const pulse = { sha: 'da0d2b02c0ee311fd03aefa65ed6495c64a1714a', text: whole(`
+return give`),
+}
+export const pulse = {
+  sha: 'da0d2b02c0ee311fd03aefa65ed6495c64a1714a',
+  text: whole(`
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local marker = redis.call('GET', KEYS[1])
@@ -930,4 +983,5 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 redis.call('PEXPIRE', KEYS[2], 3600000)
-return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`) }
+return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`),
+}

@@ -82,7 +82,22 @@ if list then
         if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
         return 1
       end
-      redis.call('SETRANGE', key, 0, struct.pack('<dd', newest, used - give))
+      -- The newest entry says when the list ends: it must be one that counts.
+      local size, place = count, index
+      if units == give and index == head + count - 1 then
+        size, last, newest = 0, 0, 0
+        place = index - 1
+        while place >= head do
+          local before, _, left = struct.unpack('<ddI4', redis.call('GETRANGE', key, base + place * 20, base + place * 20 + 19))
+          if left > 0 then
+            size, last = place - head + 1, before
+            newest = math.min(struct.unpack('<d', text), before - string.match(theirs, '^.(%d+)'))
+            break
+          end
+          place = place - 1
+        end
+      end
+      redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', newest, used - give, head * 67108864 + size, 'r', last))
       return give
     end
   end
@@ -102,7 +117,7 @@ if letter == 'b' then
   local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
   local now, shapes = math.floor(us / tick), ARGV[9] == '1'
   local own = ARGV[6] - math.max(0, now - chargedAt) * rate
-  if not shapes then own = own - (q - ARGV[8]) end
+  if not shapes then own = own - math.max(0, q - ARGV[8]) end
   local elapsed = now - o
   if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
   if own <= 0 or (shapes and l > own) then return 0 end

@@ -24,12 +24,30 @@ if old ~= name then
     local widest = math.max(tick, myTick)
     local seen = math.max(o, math.floor(us / widest) * widest / tick)
     if seen > o then l = math.max(0, l - (seen - o) * rate) end
+    -- levels × myUnit ÷ unit, rounded up. A product past 2^53 is built bit by bit, so that none of it is lost.
     local function scaled(levels)
       local whole = math.floor(levels / unit)
-      local part = (levels - whole * unit) * myUnit
-      local rest = math.ceil(part / unit)
-      if part > 9007199254740992 then rest = rest * (1 + 2 ^ -50) end
-      return whole * myUnit + rest
+      local left, quotient, rest = levels - whole * unit, 0, 0
+      if left * myUnit <= 9007199254740992 then
+        quotient = math.floor(left * myUnit / unit)
+        rest = left * myUnit - quotient * unit
+      else
+        local bit = 4503599627370496
+        local factor = myUnit
+        while bit >= 1 do
+          quotient, rest = quotient * 2, rest * 2
+          if rest >= unit then quotient, rest = quotient + 1, rest - unit end
+          if factor >= bit then
+            factor, rest = factor - bit, rest + left
+            if rest >= unit then quotient, rest = quotient + 1, rest - unit end
+          end
+          bit = bit / 2
+        end
+      end
+      if rest > 0 then quotient = quotient + 1 end
+      local sum = whole * myUnit + quotient
+      if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
+      return sum
     end
     local broken = o - math.floor(us / tick) > 60000000 / tick
     o = math.ceil(seen * tick / myTick)
@@ -45,16 +63,18 @@ if old ~= name then
   end
 end
 origin, level, prior = o, l, q
-missing = missing - used(o, l, q, name, '')
+if kind ~= 'b' then missing = missing - used(o, l, q, name, '') end
 if missing > 0 then
   if kind == 'b' then
     local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
     local now = math.floor(us / tick)
-    if now > origin then
-      level = math.max(0, level - (now - origin) * rate)
+    if now > origin or origin - now > 60000000 / tick then
+      if now > origin then level = math.max(0, level - (now - origin) * rate) end
       origin = now
     end
-    level = math.max(level, (missing + used(o, l, q, name, '')) * unit)
+    local debt = missing * unit
+    if debt > 9007199254740992 then debt = debt * (1 + 2 ^ -50) end
+    level = math.max(level, debt)
   else
     -- A window that is over counts nothing; the step then finds the current one.
     local start = us
@@ -79,3 +99,4 @@ if missing > 0 then
     level = level + missing
   end
 end
+if moved then adopted = struct.pack('<ddd', origin, level, prior) end

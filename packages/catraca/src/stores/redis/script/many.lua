@@ -13,7 +13,7 @@ for member = 1, members do
     else
       values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
       if moved then
-        healed[member] = { { 'SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life } }
+        healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
       elseif not passes and redis.call('PTTL', key) == -1 then
         healed[member] = { { 'PEXPIRE', key, life } }
       end

@@ -1,6 +1,6 @@
 local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
 local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
-local passes, long, moved, longer, writes, heals
+local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
 if kind ~= 'l' then
   if raw == nil then raw = redis.call('GET', key) end
@@ -30,6 +30,7 @@ end
 if step > 0 then
   long = true
   moved = true
+  adopted = nil
 end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > life + 0 then life = string.format('%.0f', keep) end

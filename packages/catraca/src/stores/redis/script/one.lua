@@ -8,7 +8,7 @@ if charge then
   elseif passes then
     redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
   elseif moved then
-    redis.call('SET', key, struct.pack('<ddd', origin, level, prior) .. extras .. name, 'PX', life)
+    redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
   end
   if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
