@@ -1,5 +1,6 @@
 export type { Answer, Dialect } from './http/answers.ts'
-export { createGuard, type Guard, type GuardOptions, type Identify } from './http/guard.ts'
+export { type AnyGuard, createGuard, type Guard } from './http/guard.ts'
+export type { GuardOptions, Identify } from './http/guard-options.ts'
 export type { GuardRequest } from './http/request.ts'
 export { Trust, type TrustOptions } from './http/trust.ts'
 export { canonicalAddress } from './policy/address.ts'

@@ -7,7 +7,7 @@ export { type QuotaOptions, quota } from './algorithms/quota/quota.ts'
 export { type SlidingCounterOptions, slidingCounter } from './algorithms/sliding-counter/sliding-counter.ts'
 export { type SlidingLogOptions, slidingLog } from './algorithms/sliding-log/sliding-log.ts'
 export { type TokenBucketOptions, tokenBucket } from './algorithms/token-bucket/token-bucket.ts'
-export type { Decision, Policy, PolicyDecision } from './core/decision.ts'
+export type { Decision, Policy, PolicyDecision, RuleChange } from './core/decision.ts'
 export type { Duration } from './core/duration.ts'
 export {
   CatracaError,
@@ -21,12 +21,16 @@ export {
 export type { EventName, Events, Listener, Listeners } from './core/events.ts'
 export type { DenialReason, Reason } from './core/reason.ts'
 export type { Rule } from './core/rule.ts'
-export { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
-export type { Keys, Limiter, Rules, SomeKeys, TakeOptions } from './limiter/limiter.ts'
+export type { Keys, Rules, SomeKeys } from './limiter/arguments.ts'
+export { createLimiter, type LimiterOptions, type SharedLimiterOptions } from './limiter/create-limiter.ts'
+export type { Limiter, TakeOptions } from './limiter/limiter.ts'
+export type { SharedLimiter, SharedTakeOptions, TagOptions } from './limiter/shared-limiter.ts'
+export type { StoreFailure } from './limiter/store-failure.ts'
 export {
   type MemoryStats,
   type MemoryStore,
   type MemoryStoreOptions,
   memoryStore,
 } from './stores/memory/memory-store.ts'
+export type { Health, RemoteStore, StoreFailureMode } from './stores/remote.ts'
 export type { Store } from './stores/store.ts'

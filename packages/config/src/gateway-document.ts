@@ -5,7 +5,8 @@ export interface GatewayDocument extends PolicyDocument {
   listen?: ListenEntry
   /** Where liveness, readiness and figures are served. Default: nowhere. */
   admin?: ListenEntry
-  store?: 'memory'
+  /** Where what was used is kept. Default `memory`. */
+  store?: 'memory' | RedisEntry
   auth?: { apiKeys?: ApiKeysEntry }
   /** Services by name. */
   upstreams: Record<string, string | UpstreamEntry>
@@ -20,6 +21,16 @@ export interface ListenEntry {
   /** 0 takes a free one. */
   port?: number
   host?: string
+}
+
+/** A store that several instances share. */
+export interface RedisEntry {
+  /** `redis://[name:password@]host[:port][/database]`, or `rediss://` over TLS. */
+  redis: string
+  /** Begins all keys in the store. Default `catraca`. */
+  prefix?: string
+  /** For an answer of the store; after it policies decide without. Default 50ms. */
+  timeout?: Duration
 }
 
 /** Clients by the SHA-256 of their key: the key itself is in no file. */

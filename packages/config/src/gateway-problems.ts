@@ -1,12 +1,22 @@
-import { isObject, type Place, type Problem, parseRoute, policyProblems, problemsOf, unknownName } from 'catraca/policy'
-import type { GatewayDocument } from './gateway-document.ts'
-import { gatewayKeys, gatewayShape } from './gateway-shape.ts'
+import {
+  durationMs,
+  isObject,
+  type Place,
+  type Problem,
+  parseRoute,
+  policyProblems,
+  problemsOf,
+  unknownName,
+} from 'catraca/policy'
+import type { GatewayDocument, RedisEntry } from './gateway-document.ts'
+import { gatewayKeys, gatewayShape, redisLike } from './gateway-shape.ts'
 
 /** Everything that is wrong in a gateway document, in its order; empty when it can be served. Never throws. */
 export function gatewayProblems(document: unknown): Problem[] {
   const problems = problemsOf(gatewayShape, document)
   if (problems.length > 0 || !isObject(document)) return problems
-  return [...policyProblems(policyPart(document)), ...meaningProblems(document as unknown as GatewayDocument)]
+  const shared = isObject(document['store'])
+  return [...policyProblems(policyPart(document), shared), ...meaningProblems(document as unknown as GatewayDocument)]
 }
 
 /** A gateway document without the gateway's own part. */
@@ -14,9 +24,10 @@ export function policyPart(document: Readonly<Record<string, unknown>>): Record<
   return Object.fromEntries(Object.entries(document).filter(([key]) => !Object.hasOwn(gatewayKeys, key)))
 }
 
-function meaningProblems({ upstreams, routes, auth, plans }: GatewayDocument): Problem[] {
+function meaningProblems({ store, upstreams, routes, auth, plans }: GatewayDocument): Problem[] {
   const names = Object.keys(upstreams)
   const found: Problem[] = []
+  if (typeof store === 'object') found.push(...storeProblems(store))
   for (const [name, entry] of Object.entries(upstreams)) {
     const place = ['upstreams', name]
     if (typeof entry === 'string') found.push(...originProblems(entry, place))
@@ -40,6 +51,17 @@ function meaningProblems({ upstreams, routes, auth, plans }: GatewayDocument): P
       found.push(unknownName(plan, plans?.names ?? [], [...place, 'plan'], 'plan', 'CATRACA_PLAN_UNKNOWN'))
     }
   })
+  return found
+}
+
+function storeProblems({ redis, timeout = 50 }: RedisEntry): Problem[] {
+  const found: Problem[] = []
+  // The address is not in the message, since it may hold a password.
+  if (!URL.canParse(redis)) found.push(wrong(['store', 'redis'], undefined, `is no address; allowed: ${redisLike}`))
+  const ms = durationMs(timeout)
+  if (ms < 1 || ms > 60_000) {
+    found.push(wrong(['store', 'timeout'], timeout, `is ${JSON.stringify(timeout)}; allowed: 1ms to 60s`))
+  }
   return found
 }
 

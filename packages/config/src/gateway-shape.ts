@@ -19,9 +19,14 @@ const origin: Shape = {
   words: 'an http or https origin',
 }
 
-function duration(words: string, standard: `${number}s`): Shape {
+function duration(words: string, standard: `${number}${'s' | 'ms'}`): Shape {
   return { kind: 'duration', default: standard, words }
 }
+
+/** What the address of a store may be. */
+export const redisLike =
+  'an address such as "redis://127.0.0.1:6379" or "rediss://name:password@redis.example:6380/0", with special characters ' +
+  'of the password as %xx'
 
 /** The gateway's own part of its file. */
 export const gatewayKeys: Readonly<Record<string, Shape>> = {
@@ -31,9 +36,30 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
     kind: 'either',
     of: [
       { kind: 'choice', of: ['memory'], words: 'in the process' },
-      { kind: 'later', as: 'object', words: 'a store that several instances share' },
+      {
+        kind: 'object',
+        required: ['redis'],
+        words: 'a store that several instances share',
+        keys: {
+          redis: {
+            kind: 'pattern',
+            secret: true,
+            like: redisLike,
+            pattern: '^rediss?://(?:[^\\s/?#@]*@)?[^\\s/?#@]+(?:/[0-9]{0,5})?$',
+            words: 'the address of Redis or Valkey, with rediss:// over TLS; a password may come from ${NAME}',
+          },
+          prefix: {
+            kind: 'pattern',
+            like: '1 to 64 characters, none of them a brace or a blank',
+            pattern: '^[^{}\\s]{1,64}$',
+            default: 'catraca',
+            words: 'begins all keys in the store',
+          },
+          timeout: duration('1ms to 60s, for an answer of the store; after it policies decide without', '50ms'),
+        },
+      },
     ],
-    words: 'where what was used is kept; this version has `memory`',
+    words: 'where what was used is kept: `memory` (default), or an object with redis for a store that instances share',
   },
   auth: {
     kind: 'object',

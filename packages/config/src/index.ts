@@ -4,6 +4,7 @@ export type {
   ApiKeysEntry,
   GatewayDocument,
   ListenEntry,
+  RedisEntry,
   RouteEntry,
   TimeoutsEntry,
   UpstreamEntry,

@@ -195,3 +195,41 @@ test('where a place of a good file stands', () => {
   expect(read.locate(['policies', 'p', 'mode'])).toEqual({ line: 4, column: 3 })
   expect(read.locate([])).toEqual({ line: 1, column: 1 })
 })
+
+describe('a shared store', () => {
+  const instances = 'storeFailure: { expectedInstances: live, ceiling: { limit: 5000, window: 1s } }\n'
+
+  test('is read, its password from the environment', () => {
+    const text = goodFile(
+      `store: { redis: "rediss://app:\${PASS}@redis:6380/2", prefix: shop, timeout: 20ms }\n${instances}`,
+    )
+    const { document, problems } = readGatewayText(text, 'f', { PASS: 'p%2Fw' })
+    expect(problems).toEqual([])
+    expect(document?.store).toEqual({ redis: 'rediss://app:p%2Fw@redis:6380/2', prefix: 'shop', timeout: '20ms' })
+  })
+
+  test.each(['redis://a', 'redis://127.0.0.1:6379', 'redis://[::1]:6379/0', 'rediss://:pw@redis.example'])(
+    '%s',
+    (url) => {
+      expect(readGatewayText(goodFile(`store: { redis: "${url}" }\n${instances}`), 'f').problems).toEqual([])
+    },
+  )
+
+  test.each([
+    'redis://u:hunter2/@a',
+    'redis:/u:hunter2@a',
+    'redis://u:hunter2@a:0x1',
+    'redis://u:hunter2@a b',
+    'http://u:hunter2@a',
+    'redis://a?password=hunter2',
+    'hunter2',
+  ])('%s is refused, and no message shows the password', (url) => {
+    const { problems } = readGatewayText(goodFile(`store: { redis: "${url}" }\n${instances}`), 'f')
+    expect(problems).toHaveLength(1)
+    expect(JSON.stringify(problems)).not.toContain('hunter2')
+    if (!url.includes(':')) return
+    const asText = readGatewayText(goodFile(`store: "${url}"\n`), 'f').problems
+    expect(asText).toHaveLength(1)
+    expect(JSON.stringify(asText)).not.toContain('hunter2')
+  })
+})

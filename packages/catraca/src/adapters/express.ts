@@ -1,4 +1,4 @@
-import type { Guard } from '../http/guard.ts'
+import type { AnyGuard } from '../http/guard.ts'
 import type { RateLimitOptions } from '../http/simple-limit.ts'
 import type { Middleware, NodeRequest } from './exchange/messages.ts'
 import { type MountOptions, middleware } from './exchange/middleware.ts'
@@ -14,7 +14,7 @@ import { type MountOptions, middleware } from './exchange/middleware.ts'
  * app.use(rateLimit({ limit: 100, window: '1m' }))
  */
 export function rateLimit<Q extends NodeRequest = NodeRequest>(
-  what: RateLimitOptions<Q> | Guard<Q>,
+  what: RateLimitOptions<Q> | AnyGuard<Q>,
   mount?: MountOptions<Q>,
 ): Middleware<Q> {
   return middleware(what, mount)

@@ -1,4 +1,4 @@
-import type { Guard } from '../http/guard.ts'
+import type { AnyGuard } from '../http/guard.ts'
 import type { RateLimitOptions } from '../http/simple-limit.ts'
 import { answerRefusal } from './exchange/exchange.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
@@ -14,7 +14,7 @@ export type Handler<Q, S> = (request: Q, response: S) => void
  * `onError`; the handler is not called.
  */
 export function rateLimit<Q extends NodeRequest = NodeRequest>(
-  what: RateLimitOptions<Q> | Guard<Q>,
+  what: RateLimitOptions<Q> | AnyGuard<Q>,
   mount: MountOptions<Q> & { onError?: (error: unknown) => void } = {},
 ): <R extends Q, S extends NodeResponse>(handler: Handler<R, S>) => Handler<R, S> {
   const { onError, ...rest } = mount

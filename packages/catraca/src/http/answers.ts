@@ -2,7 +2,7 @@ import type { Decision, Source } from '../core/decision.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import type { Said, Verdict } from '../policy/verdict.ts'
 import { legacyFields, PolicyFields } from './limit-fields.ts'
-import { refusalProblem } from './problem.ts'
+import { refusalProblem, saysMoreOfService } from './problem.ts'
 import { retryAfterSeconds, spreadMs } from './retry-after.ts'
 
 /**
@@ -63,11 +63,12 @@ export class Answers {
   refusal(verdict: Verdict): Answer {
     const { refusing } = verdict
     const own = refusing.filter(isOwn)
+    const exceeded = own.filter(({ decision: { reason } }) => !saysMoreOfService(reason))
     // The caller is told of its own limit where there is one; the wait is that of the policy that makes it wait longest.
-    const { policy, decision } = longest(own.length > 0 ? own : refusing) as Said
+    const { policy, decision } = longest([exceeded, own, refusing].find((list) => list.length > 0) ?? []) as Said
     const { retryAfterMs } = (longest(refusing) as Said).decision
     const names = refusing.map(({ policy: { name } }) => name)
-    const status = own.length > 0 ? undefined : 503
+    const status = exceeded.length > 0 ? 429 : 503
     return this.refuse(decision, retryAfterMs, names, this.fields(verdict), policy.entry.advice, status)
   }
 

@@ -1,55 +1,34 @@
 import { later, onClockStep } from '../core/clock.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
-import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'
-import { rejectUnknown } from '../core/parameters.ts'
+import { Emitter, type EventName, type Listener } from '../core/events.ts'
 import type { PolicyDocument } from '../policy/document.ts'
 import { applies, Enforcer } from '../policy/enforcer.ts'
 import { type Explanation, explain, factsOf } from '../policy/explain.ts'
 import type { Descriptor, Identity } from '../policy/facts.ts'
+import { guardsVerification } from '../policy/home.ts'
 import { normalPath } from '../policy/path.ts'
 import { type Policies, readPolicies } from '../policy/policy.ts'
 import { Verdict } from '../policy/verdict.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import type { Health, RemoteHooks, RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
-import { type Answer, Answers, type Dialect } from './answers.ts'
+import { type Answer, Answers } from './answers.ts'
+import { checkGuardOptions, type GuardOptions, type Identify, isRemote } from './guard-options.ts'
 import type { GuardRequest } from './request.ts'
 import { RequestFacts } from './request-facts.ts'
 import { Trust } from './trust.ts'
-import { guardsVerification, Verification } from './verification.ts'
+import { Verification } from './verification.ts'
 
-/** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
-export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>
+/** What `explain` gives: at once, or promised where the states live in a shared store. */
+export type Explained = Explanation[] | Promise<Explanation[]>
+/** A guard over any kind of store. */
+export type AnyGuard<R = unknown> = Guard<R, Explained>
 
-/** Options of {@link createGuard}. */
-export interface GuardOptions<R = unknown> {
-  /** The policy document. */
-  policies: PolicyDocument
-  /** Verifies who asks. Without it every caller is anonymous. A request it throws for is not admitted. */
-  identify?: Identify<R>
-  /**
-   * The credential a request carries, so that trying many is not free; undefined when it carries none. Default: the
-   * headers `authorization` and `x-api-key`, both together where both are there. Cookies are not looked at: most callers
-   * have some. It must change with whatever `identify` looks at.
-   */
-  credential?: (request: R) => string | undefined
-  /** Where the states live. Default: a memory store of its own. */
-  store?: Store
-  /** Names the guard in a store that serves several. Default `guard`. */
-  name?: string
-  /** Header fields of answers, one form or several. Default `ietf`. */
-  headers?: Dialect | readonly Dialect[]
-  /** Listeners by event name. */
-  on?: Listeners
-  /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
-  random?: () => number
-}
-
-const optionNames = ['policies', 'identify', 'credential', 'store', 'name', 'headers', 'on', 'random'] as const
 /**
  * Enforces a policy document over HTTP requests: finds the caller, asks the policies stage by stage, and says what to
  * answer. Made by {@link createGuard}; used by the adapters and the gateway, which know how to send answers.
  */
-export class Guard<R = unknown> {
+export class Guard<R = unknown, E extends Explained = Explanation[]> {
   private readonly enforcer: Enforcer
   private readonly answers: Answers
   private trust: Trust
@@ -64,24 +43,28 @@ export class Guard<R = unknown> {
   private closed = false
 
   /** @internal Use {@link createGuard}. */
-  constructor(policies: Policies, options: GuardOptions<R>) {
+  constructor(policies: Policies, options: GuardOptions<R, Store | RemoteStore>) {
     const { identify, credential, store, name = 'guard', headers = 'ietf', on = {}, random = Math.random } = options
-    const own = store ?? memoryStore()
+    const shared = isRemote(store) ? store : undefined
+    const given = isRemote(store) ? undefined : store
+    const memory = given ?? memoryStore()
     this.identify = identify
     this.credentialOf = credential
-    this.ownStore = store === undefined ? own : undefined
+    this.ownStore = given === undefined ? memory : undefined
     this.trust = new Trust(policies.document.trust)
     this.answers = new Answers(headers, random)
     for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
-    this.enforcer = new Enforcer(policies, own, name, {
-      evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
-      rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
-      closed: () => {
-        this.closed = true
-      },
-    })
+    this.enforcer = new Enforcer(policies, memory, shared, name, this.hooks())
     this.verification = new Verification(this.enforcer)
     this.stopClock = onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
+  }
+
+  /**
+   * Who decides for the shared store: it (`healthy`), or the policies' `onStoreFailure` while it is gone (`degraded`,
+   * `probing`). Always `healthy` with a memory store.
+   */
+  get health(): Health {
+    return this.enforcer.health
   }
 
   /**
@@ -90,6 +73,7 @@ export class Guard<R = unknown> {
    */
   ask(request: GuardRequest<R>): Verdict | Promise<Verdict> {
     if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', 'the guard was closed')
+    if (request.now !== undefined) this.checkNow(request.now)
     const policies = this.enforcer.current
     const path = normalPath(request.target, policies.caseSensitive)
     const address = this.trust.addressOf(request.peer, (name) => request.header(name))
@@ -97,27 +81,10 @@ export class Guard<R = unknown> {
     const verdict = new Verdict()
     verdict.address = address
     if (isExempt(policies, facts, address)) return verdict
-    if (!this.enforcer.ask('address', facts, verdict)) return this.finish(verdict)
-    if (this.identify === undefined) return this.askIdentified(request, facts, verdict)
-    let credential: string | undefined
-    try {
-      credential = this.credentialIn(request)
-    } catch (error) {
-      this.failVerification(facts, verdict, undefined, false)
-      throw error
-    }
-    const known = credential === undefined || this.verification.knows(credential)
-    const room = known ? Infinity : this.verification.room(facts)
-    if (room === Infinity) return this.verify(request, facts, verdict, credential, false)
-    const ticket = this.verification.enter(facts, room)
-    if (ticket === 'go') return this.verify(request, facts, verdict, credential, true)
-    if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
-    return ticket.then((entry) => {
-      if (entry === 'go') return this.verify(request, facts, verdict, credential, true)
-      // A document that came meanwhile may have no limit for it any more.
-      if (this.verification.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
-      return this.verify(request, facts, verdict, credential, false)
-    })
+    const passed = this.enforcer.ask('address', facts, verdict)
+    return typeof passed === 'boolean'
+      ? this.askCaller(passed, request, facts, verdict)
+      : passed.then((known) => this.askCaller(known, request, facts, verdict))
   }
 
   /** Header fields that tell the caller what its limits are, names and values in turn. Empty for an exempt request. */
@@ -141,13 +108,14 @@ export class Guard<R = unknown> {
   }
 
   /** Which policies speak about a request, at which stage, with which key, and what each would say. Counts nothing. */
-  explain(descriptor: Descriptor): Explanation[] {
+  explain(descriptor: Descriptor): E {
+    if (descriptor.now !== undefined) this.checkNow(descriptor.now)
     const policies = this.enforcer.current
     const facts = factsOf(descriptor, policies, (address) => this.trust.networkOf(address))
     const address = descriptor.attributes?.['address'] ?? 'unknown'
     const { client } = facts.identity ?? {}
     const exempt = isExempt(policies, facts, address) || (client !== undefined && policies.exemptClients.has(client))
-    return explain(this.enforcer, facts, exempt)
+    return explain(this.enforcer, facts, exempt) as E
   }
 
   /** The same for a request as it came, whose caller is verified for it. Counts nothing. */
@@ -164,7 +132,7 @@ export class Guard<R = unknown> {
 
   /** Replaces the document while requests go on. What was used stays used. Throws, and changes nothing, for a wrong one. */
   replace(document: PolicyDocument): void {
-    const policies = readPolicies(document)
+    const policies = readPolicies(document, this.enforcer.isShared)
     this.trust = new Trust(document.trust)
     this.enforcer.replace(policies)
     this.events.emit('reloaded', { policies: policies.list.map(({ name }) => name) })
@@ -188,6 +156,36 @@ export class Guard<R = unknown> {
     this.enforcer.close()
     this.ownStore?.close()
     this.events.clear()
+  }
+
+  /** Goes on after the address stage. */
+  private askCaller(
+    passed: boolean,
+    request: GuardRequest<R>,
+    facts: RequestFacts,
+    verdict: Verdict,
+  ): Verdict | Promise<Verdict> {
+    if (!passed) return this.finish(verdict)
+    if (this.identify === undefined) return this.askIdentified(request, facts, verdict)
+    let credential: string | undefined
+    try {
+      credential = this.credentialIn(request)
+    } catch (error) {
+      this.failVerification(facts, verdict, undefined, false)
+      throw error
+    }
+    const known = credential === undefined || this.verification.knows(credential)
+    const room = known ? Infinity : this.verification.room(facts)
+    if (room === Infinity) return this.verify(request, facts, verdict, credential, false)
+    const ticket = this.verification.enter(facts, room)
+    if (ticket === 'go') return this.verify(request, facts, verdict, credential, true)
+    if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
+    return ticket.then((entry) => {
+      if (entry === 'go') return this.verify(request, facts, verdict, credential, true)
+      // A document that came meanwhile may have no limit for it any more.
+      if (this.verification.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
+      return this.verify(request, facts, verdict, credential, false)
+    })
   }
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
@@ -260,15 +258,28 @@ export class Guard<R = unknown> {
   ): void {
     if (credential !== undefined) this.verification.remember(credential, false)
     facts.failed = credential !== undefined
-    this.enforcer.ask('identity', facts, verdict, guardsVerification)
+    // These policies are in memory, so they are charged when the call returns.
+    void this.enforcer.ask('identity', facts, verdict, guardsVerification)
     // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
     this.enforcer.releaseAll(verdict, facts.nowUs)
     if (gated) this.verification.leave(facts)
   }
 
   private askIdentified(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
-    if (!this.enforcer.ask('identity', facts, verdict)) return this.finish(verdict)
-    if (!this.needsBody(facts)) return this.finish(verdict)
+    const passed = this.enforcer.ask('identity', facts, verdict)
+    return typeof passed === 'boolean'
+      ? this.askContent(passed, request, facts, verdict)
+      : passed.then((known) => this.askContent(known, request, facts, verdict))
+  }
+
+  /** Goes on after the identity stage. */
+  private askContent(
+    passed: boolean,
+    request: GuardRequest<R>,
+    facts: RequestFacts,
+    verdict: Verdict,
+  ): Verdict | Promise<Verdict> {
+    if (!passed || !this.needsBody(facts)) return this.finish(verdict)
     let body: unknown
     try {
       body = request.body?.()
@@ -288,8 +299,8 @@ export class Guard<R = unknown> {
 
   private askBody(body: unknown, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
     facts.body = body
-    this.enforcer.ask('body', facts, verdict)
-    return this.finish(verdict)
+    const passed = this.enforcer.ask('body', facts, verdict)
+    return typeof passed === 'boolean' ? this.finish(verdict) : passed.then(() => this.finish(verdict))
   }
 
   private needsBody(facts: RequestFacts): boolean {
@@ -311,6 +322,28 @@ export class Guard<R = unknown> {
     this.enforcer.giveBack(verdict, facts.nowUs)
     verdict.refusing.push(...this.verification.refusals(facts))
     return this.finish(verdict)
+  }
+
+  private hooks(): RemoteHooks {
+    const { events } = this
+    return {
+      evicted: (policy, key, limited) => events.emit('evicted', { policy, key, limited }),
+      rebased: (stepMs) => events.emit('clock.step', { stepMs, source: 'state' }),
+      closed: () => {
+        this.closed = true
+      },
+      degraded: (cause) => events.emit('degraded', { cause }),
+      recovered: (durationMs, decisions) => events.emit('recovered', { durationMs, decisions }),
+      faulty: (policy, key, cause) => events.emit('store.fault', { policy, key, cause }),
+      lost: (kind, decisionsAtRisk) => events.emit('store.lost', { kind, decisionsAtRisk }),
+      paused: (pauseMs) => events.emit('loop.paused', { pauseMs }),
+    }
+  }
+
+  private checkNow(now: number): void {
+    if (!this.enforcer.isShared) return
+    const message = 'a time of its own was given to a guard over a shared store, whose clock decides; allowed: none'
+    throw new CatracaError('CATRACA_NOW_INVALID', message, { path: 'now', value: now })
   }
 
   private checkPlan(identity: Identity | undefined): void {
@@ -356,22 +389,18 @@ function isThenable<T = unknown>(value: unknown): value is PromiseLike<T> {
 /**
  * A guard for a policy document. Throws a `CatracaError` that names the place, the value and what is allowed.
  *
+ * With a store that instances share the document must say how many there are (`storeFailure.expectedInstances`), and
+ * `explain` gives a promise.
+ *
  * @example
  * const guard = createGuard({ policies, identify: (request) => clientOf(request.headers.authorization) })
  */
-export function createGuard<R = unknown>(options: GuardOptions<R>): Guard<R> {
-  rejectUnknown(optionNames, options, 'options')
-  const { identify, credential, store, on = {}, random } = options
-  rejectUnknown(eventNames, on, 'options.on')
-  for (const [name, value] of Object.entries({ identify, credential, random, ...on })) {
-    if (value !== undefined && typeof value !== 'function') throw invalid(`options.${name}`, value, 'a function')
-  }
-  if (store !== undefined && typeof store?.open !== 'function') {
-    throw invalid('options.store', store, 'a store such as memoryStore({ … })')
-  }
-  return new Guard<R>(readPolicies(options.policies), options)
-}
-
-function invalid(path: string, value: unknown, allowed: string): CatracaError {
-  return new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: ${allowed}`, { path, value })
+export function createGuard<R = unknown>(options: GuardOptions<R>): Guard<R>
+export function createGuard<R = unknown>(
+  options: GuardOptions<R, RemoteStore> & { store: RemoteStore },
+): Guard<R, Promise<Explanation[]>>
+export function createGuard<R = unknown>(options: GuardOptions<R, Store | RemoteStore>): AnyGuard<R>
+export function createGuard<R = unknown>(options: GuardOptions<R, Store | RemoteStore>): AnyGuard<R> {
+  checkGuardOptions(options)
+  return new Guard(readPolicies(options.policies, isRemote(options.store)), options)
 }

@@ -48,10 +48,15 @@ const unavailable: Partial<Record<Reason, string>> = {
   'queue-full': 'Too many requests are waiting already.',
 }
 
+/** True for reasons for which nobody exceeded a limit of its own. */
+export function saysMoreOfService(reason: Reason): boolean {
+  return unavailable[reason] !== undefined
+}
+
 /** The problem document of a refusal. */
 export function refusalProblem(refusal: RefusalFacts): RefusalProblem {
   const { decision, policies, retryAfterMs, advice = {} } = refusal
-  const status = refusal.status ?? (unavailable[decision.reason] === undefined ? 429 : 503)
+  const status = refusal.status ?? (saysMoreOfService(decision.reason) ? 503 : 429)
   const { options, limit } = decision.source.rule
   const windowMs = options['windowMs']
   const returns = decision.reason !== 'impossible' && Number.isFinite(retryAfterMs)

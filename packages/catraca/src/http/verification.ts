@@ -2,7 +2,7 @@ import { nowUs as clockUs, later } from '../core/clock.ts'
 import { Decision } from '../core/decision.ts'
 import { reasonCode } from '../core/reason.ts'
 import { type Enforcer, matches } from '../policy/enforcer.ts'
-import type { Policy } from '../policy/policy.ts'
+import { guardsVerification } from '../policy/home.ts'
 import type { Said } from '../policy/verdict.ts'
 import { VerificationGate } from '../resilience/verification-gate.ts'
 import type { RequestFacts } from './request-facts.ts'
@@ -56,7 +56,7 @@ export class Verification {
     let room = Infinity
     for (const policy of this.enforcer.current.list) {
       if (!guardsVerification(policy) || !matches(policy, facts)) continue
-      room = Math.min(room, Math.floor(this.enforcer.peek(policy, facts).remaining / policy.cost))
+      room = Math.min(room, Math.floor(this.enforcer.peekHere(policy, facts).remaining / policy.cost))
     }
     return room
   }
@@ -90,22 +90,12 @@ export class Verification {
     const passing: Said[] = []
     for (const policy of this.enforcer.current.list) {
       if (!guardsVerification(policy) || !matches(policy, facts)) continue
-      const decision = this.enforcer.peek(policy, facts)
+      const decision = this.enforcer.peekHere(policy, facts)
       ;(decision.allowed ? passing : refusing).push({ policy, decision })
     }
     if (refusing.length > 0) return refusing
     return passing.map(({ policy, decision }) => ({ policy, decision: refusedFor(decision, maxWaitUs) }))
   }
-}
-
-/** True for the policies that failed verifications are charged to. */
-export function guardsVerification(policy: Policy): boolean {
-  return (
-    policy.mode === 'enforce' &&
-    policy.identity === 'anonymous' &&
-    policy.parts.length === 1 &&
-    policy.parts[0]?.kind === 'address'
-  )
 }
 
 /** A decision that would have passed, were it not for others of the address that are being verified. */

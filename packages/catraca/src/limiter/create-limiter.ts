@@ -1,11 +1,15 @@
-import type { Policy } from '../core/decision.ts'
+import type { RuleChange, Source } from '../core/decision.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import { eventNames, type Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import type { RemoteStore, StoreFailureMode } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
-import { Limiter, listenerInvalid, type Rules } from './limiter.ts'
+import { optionInvalid, type Rules } from './arguments.ts'
+import { Limiter } from './limiter.ts'
+import { SharedLimiter } from './shared-limiter.ts'
+import { checkFailureMode, checkRuleChange, checkStoreFailure, type StoreFailure } from './store-failure.ts'
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
@@ -15,9 +19,34 @@ export interface LimiterOptions {
   store?: Store
   /** Listeners by event name. */
   on?: Listeners
+  /** What becomes of what a key has used when its numbers change. Default `keep`. */
+  onRuleChange?: RuleChange
 }
 
-const optionNames = ['name', 'store', 'on'] as const
+/** Options of {@link createLimiter} for a limiter whose states many processes share. */
+export interface SharedLimiterOptions {
+  /** Names the limiter in its store, the same in all processes, and its policy where it has one rule. */
+  name: string
+  /** Where the states live, such as `redisStore({ … })`. */
+  store: RemoteStore
+  on?: Listeners
+  onRuleChange?: RuleChange
+  /**
+   * What decides while the store is gone. `local` (default): this instance's share of the limit; `open`: everybody
+   * passes; `closed`: nobody does.
+   */
+  onStoreFailure?: StoreFailureMode
+  /** How many instances share the limits then. Default: one, with a `diagnosis`. */
+  storeFailure?: StoreFailure
+  /**
+   * Name of a policy of the stack whose key decides where in a cluster the states of all its policies stand: then they
+   * are charged all or nothing in one trip there too. A single server needs none.
+   */
+  tag?: string
+}
+
+const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag'] as const
+const optionNames = ['name', 'store', 'on', 'onRuleChange', ...remoteOptions] as const
 /** A form that structured header fields carry as it is. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 
@@ -28,31 +57,77 @@ const namePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
  * const limiter = createLimiter(tokenBucket({ limit: 600, window: '1m', burst: 90 }))
  * const decision = limiter.take('client:7')
  */
-export function createLimiter<const R extends Rules>(rules: R, options: LimiterOptions = {}): Limiter<R> {
+export function createLimiter<const R extends Rules>(rules: R, options: SharedLimiterOptions): SharedLimiter<R>
+export function createLimiter<const R extends Rules>(rules: R, options?: LimiterOptions): Limiter<R>
+export function createLimiter<const R extends Rules>(
+  rules: R,
+  options: LimiterOptions | SharedLimiterOptions = {},
+): Limiter<R> | SharedLimiter<R> {
   rejectUnknown(optionNames, options, 'options')
-  const { name = '', store, on = {} } = options
+  const { name = '', store, on = {}, onRuleChange } = options
   rejectUnknown(eventNames, on, 'options.on')
   for (const [event, listener] of Object.entries(on)) {
-    if (typeof listener !== 'function') throw listenerInvalid(listener, `options.on.${event}`)
+    if (typeof listener !== 'function') throw optionInvalid(`options.on.${event}`, listener, 'a function')
   }
   if (store !== undefined && typeof store?.open !== 'function') {
-    throw invalid('options.store', store, 'a store such as memoryStore({ … })')
+    throw optionInvalid('options.store', store, 'a store such as memoryStore({ … })')
   }
   if (name !== '') checkName(name, 'options.name')
-  const single = isRule(rules)
-  const policies: Policy[] = single ? [{ name: name || 'default', rule: rules }] : namedPolicies(rules)
-  return new Limiter<R>(name, policies, !single, store ?? memoryStore(), store === undefined, on)
+  const stack = !isRule(rules)
+  const change =
+    onRuleChange === undefined ? {} : { onRuleChange: checkRuleChange(onRuleChange, 'options.onRuleChange') }
+  const policies = policiesOf(rules, name).map((policy) => ({ ...policy, ...change }))
+  if (isRemote(store)) return shared<R>(name, policies, stack, { ...options, store }, on)
+  for (const option of remoteOptions) {
+    const value = (options as SharedLimiterOptions)[option]
+    if (value === undefined) continue
+    throw optionInvalid(`options.${option}`, value, 'only with a remote store, which can be gone or a cluster')
+  }
+  return new Limiter<R>(name, policies, stack, store ?? memoryStore(), store === undefined, on)
 }
 
-function namedPolicies(rules: unknown): Policy[] {
+function shared<R extends Rules>(
+  name: string,
+  policies: readonly Omit<Source, 'issuer'>[],
+  stack: boolean,
+  { store, onStoreFailure, storeFailure, tag }: Omit<SharedLimiterOptions, 'name'>,
+  on: Listeners,
+): SharedLimiter<R> {
+  if (name === '') throw optionInvalid('options.name', '', 'a name, the same in all processes that share the states')
+  const mode =
+    onStoreFailure === undefined ? {} : { onStoreFailure: checkFailureMode(onStoreFailure, 'options.onStoreFailure') }
+  const names = policies.map((policy) => policy.name)
+  if (tag !== undefined && !(stack && names.includes(tag))) {
+    throw optionInvalid('options.tag', tag, stack ? `a policy of the stack: ${names.join(', ')}` : 'only with a stack')
+  }
+  return new SharedLimiter<R>(name, {
+    policies: policies.map((policy) => ({ ...policy, ...mode })),
+    stack,
+    store,
+    on,
+    failure: storeFailure === undefined ? undefined : checkStoreFailure(storeFailure, 'options.storeFailure'),
+    tag: tag === undefined ? undefined : names.indexOf(tag),
+  })
+}
+
+function isRemote(store: Store | RemoteStore | undefined): store is RemoteStore {
+  return store !== undefined && 'remote' in store
+}
+
+function policiesOf(rules: unknown, name: string): Omit<Source, 'issuer'>[] {
+  if (isRule(rules)) return [{ name: name || 'default', rule: rules }]
   const entries = typeof rules === 'object' && rules !== null ? Object.entries(rules) : []
   if (entries.length === 0) {
-    throw invalid('rules', rules, 'a rule such as tokenBucket({ … }), or an object with at least one rule by name')
+    throw optionInvalid(
+      'rules',
+      rules,
+      'a rule such as tokenBucket({ … }), or an object with at least one rule by name',
+    )
   }
-  return entries.map(([name, rule]) => {
-    checkName(name, `rules.${name}`)
-    if (!isRule(rule)) throw invalid(`rules.${name}`, rule, 'a rule such as tokenBucket({ … })')
-    return { name, rule }
+  return entries.map(([policy, rule]) => {
+    checkName(policy, `rules.${policy}`)
+    if (!isRule(rule)) throw optionInvalid(`rules.${policy}`, rule, 'a rule such as tokenBucket({ … })')
+    return { name: policy, rule }
   })
 }
 
@@ -67,8 +142,4 @@ function checkName(name: unknown, path: string): void {
     `${path} is ${show(name)}; allowed: a letter, then up to 63 letters, digits, "_", "." or "-"`,
     { path, value: name },
   )
-}
-
-function invalid(path: string, value: unknown, allowed: string): CatracaError {
-  return new CatracaError('CATRACA_OPTION_INVALID', `${path} is ${show(value)}; allowed: ${allowed}`, { path, value })
 }

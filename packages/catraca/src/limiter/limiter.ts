@@ -1,21 +1,25 @@
-import { nowUs as clockUs, onClockStep } from '../core/clock.ts'
+import { nowUs as clockUs } from '../core/clock.ts'
 import { checkCost } from '../core/cost.ts'
-import { Decision, decide, type Issuer, type Policy, type Source, settled } from '../core/decision.ts'
+import { Decision, decide, type Issuer, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
-import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
-import { Emitter, type EventName, eventNames, type Listener, type Listeners } from '../core/events.ts'
-import { rejectUnknown } from '../core/parameters.ts'
+import { CatracaError, show } from '../core/errors.ts'
+import type { EventName, Listener, Listeners } from '../core/events.ts'
 import { reasonCode } from '../core/reason.ts'
-import type { Rule } from '../core/rule.ts'
 import type { Ledger, Store } from '../stores/store.ts'
+import {
+  checkKey,
+  checkKeys,
+  checkOwn,
+  checkTakeOptions,
+  forEachKey,
+  type Keys,
+  keyOf,
+  limiterClosed,
+  type Rules,
+  type SomeKeys,
+} from './arguments.ts'
 import { Blocks } from './blocks.ts'
-
-/** One rule, or several by name: a stack, in which all must pass and either all or none are charged. */
-export type Rules = Rule | Readonly<Record<string, Rule>>
-/** A text for one rule; for a stack an object with a text for each name. */
-export type Keys<R extends Rules> = R extends Rule ? string : { readonly [Name in keyof R]: string }
-/** As {@link Keys}, with names left out where they are not meant. */
-export type SomeKeys<R extends Rules> = R extends Rule ? string : { readonly [Name in keyof R]?: string }
+import { Reports } from './reports.ts'
 
 /** Options of one question. */
 export interface TakeOptions {
@@ -37,11 +41,9 @@ export class Limiter<R extends Rules> implements Issuer {
   private readonly ledger: Ledger
   private readonly ownStore: Store | undefined
   private readonly blocks: Blocks
-  private readonly events = new Emitter()
-  private readonly diagnosed = new Set<DiagnosisCode>()
+  private readonly events: Reports
   /** Time last given by a caller, in µs; verbs without a time of their own go by it. */
   private givenUs: number | undefined
-  private stopClock: (() => void) | undefined
   private closed = false
   /** True when somebody listens to decisions. */
   private reports = false
@@ -51,18 +53,19 @@ export class Limiter<R extends Rules> implements Issuer {
   /** @internal Use `createLimiter`. */
   constructor(
     name: string,
-    policies: readonly Policy[],
+    policies: readonly Omit<Source, 'issuer'>[],
     stack: boolean,
     store: Store,
     ownStore: boolean,
     on: Listeners,
   ) {
     this.name = name
-    this.policies = policies.map(({ name, rule }) => ({ name, rule, issuer: this }))
+    this.policies = policies.map((policy) => ({ ...policy, issuer: this }))
     this.stack = stack
     this.ownStore = ownStore ? store : undefined
     this.blocks = new Blocks(policies.length)
-    for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
+    this.events = new Reports(() => this.update())
+    this.events.addAll(on)
     this.ledger = store.open(name, this.policies, {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
@@ -102,7 +105,7 @@ export class Limiter<R extends Rules> implements Issuer {
    * a bucket gives back what its refill has not returned already, which may be a fraction.
    */
   refund(decision: Decision, units?: number): number {
-    this.checkOwn(decision)
+    checkOwn(decision, this, this.name)
     const wanted = units === undefined ? decision.cost : Math.min(checkCost(units), decision.cost)
     if (decision.charged === 0 || (decision.state & settled) !== 0) return 0
     decision.state |= settled
@@ -118,7 +121,7 @@ export class Limiter<R extends Rules> implements Issuer {
 
   /** Gives the permits of a decision back. Does nothing when it holds none, a second time, or after they expired. */
   release(decision: Decision): void {
-    this.checkOwn(decision)
+    checkOwn(decision, this, this.name)
     if (decision.charged === 0) return
     const nowUs = this.nowUs()
     for (const one of decision.stack) {
@@ -129,7 +132,7 @@ export class Limiter<R extends Rules> implements Issuer {
   /** Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. */
   reset(keys: SomeKeys<R>): void {
     this.checkOpen()
-    this.forEachKey(keys, (policy, key) => {
+    forEachKey(this.policies, this.stack, keys, (policy, key) => {
       this.ledger.reset(policy, key)
       this.blocks.remove(policy, key)
     })
@@ -141,34 +144,20 @@ export class Limiter<R extends Rules> implements Issuer {
     this.checkOpen()
     const us = durationUs(duration, 'block.duration')
     const nowUs = this.nowUs()
-    this.forEachKey(keys, (policy, key) => this.blocks.add(policy, key, nowUs, us))
+    forEachKey(this.policies, this.stack, keys, (policy, key) => this.blocks.add(policy, key, nowUs, us))
     this.update()
   }
 
   /** Ends a block. */
   unblock(keys: SomeKeys<R>): void {
     this.checkOpen()
-    this.forEachKey(keys, (policy, key) => this.blocks.remove(policy, key))
+    forEachKey(this.policies, this.stack, keys, (policy, key) => this.blocks.remove(policy, key))
     this.update()
   }
 
   /** Calls `listener` at each event; returns the way to stop. */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
-    rejectUnknown(eventNames, { [event]: listener }, 'on')
-    if (typeof listener !== 'function') throw listenerInvalid(listener, `on.${event}`)
-    const stop = this.events.on(event, listener)
-    this.update()
-    if (event === 'clock.step') {
-      this.stopClock ??= onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
-    }
-    return () => {
-      stop()
-      this.update()
-      if (!this.events.has('clock.step')) {
-        this.stopClock?.()
-        this.stopClock = undefined
-      }
-    }
+    return this.events.on(event, listener)
   }
 
   /** Ends the use of the store. Later calls throw `CATRACA_LIMITER_CLOSED`; releasing a permit then does nothing. */
@@ -177,8 +166,7 @@ export class Limiter<R extends Rules> implements Issuer {
     this.closed = true
     this.ledger.close()
     this.ownStore?.close()
-    this.stopClock?.()
-    this.events.clear()
+    this.events.close()
     this.update()
   }
 
@@ -187,33 +175,31 @@ export class Limiter<R extends Rules> implements Issuer {
     let cost = 1
     let nowUs: number | undefined
     if (options !== undefined) {
-      checkTakeOptions(options)
+      checkTakeOptions(options, takeOptions)
       if (options.cost !== undefined) cost = checkCost(options.cost)
       if (options.now !== undefined) nowUs = this.given(options.now)
     }
     // One reading of the clock for the blocks and the limits.
     if (this.blocks.any && nowUs === undefined) nowUs = clockUs()
     const decision = this.stack ? this.askStack(keys, cost, nowUs, charge) : this.askOne(keys, cost, nowUs, charge)
-    if (this.reports && charge) this.report(decision)
+    if (this.reports && charge) this.events.decided(decision)
     return decision
   }
 
-  private askOne(key: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
-    if (typeof key !== 'string') throw keyInvalid(key, 'key')
-    if (key === '') this.diagnoseEmpty()
+  private askOne(asked: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
+    const key = checkKey(asked)
+    if (key === '') this.events.emptyKey(this.name)
     if (nowUs !== undefined && this.isBlocked(0, key, nowUs)) return this.refuseBlocked([key], cost, nowUs)
     return this.ledger.applyOne(key, cost, nowUs, charge)
   }
 
-  private askStack(named: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
-    if (typeof named !== 'object' || named === null) throw keyInvalid(named, 'keys')
+  private askStack(asked: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
+    const named = checkKeys(asked)
     const keys: string[] = []
     let blocked = false
     for (let policy = 0; policy < this.policies.length; policy++) {
-      const { name } = this.policies[policy] as Policy
-      const key = (named as Readonly<Record<string, unknown>>)[name]
-      if (typeof key !== 'string') throw keyInvalid(key, `keys.${name}`)
-      if (key === '') this.diagnoseEmpty()
+      const key = keyOf(named, (this.policies[policy] as Source).name)
+      if (key === '') this.events.emptyKey(this.name)
       if (nowUs !== undefined && this.isBlocked(policy, key, nowUs)) blocked = true
       keys.push(key)
     }
@@ -243,25 +229,8 @@ export class Limiter<R extends Rules> implements Issuer {
     return decide(refused, 0)
   }
 
-  private report(decision: Decision): void {
-    this.events.emit('decision', { decision })
-    if (!decision.allowed) return
-    for (const { policy, limit, remaining } of decision.stack) {
-      const usedShare = (limit - remaining) / limit
-      if (usedShare >= nearShare) this.events.emit('nearLimit', { decision, policy, usedShare })
-    }
-  }
-
-  private diagnoseEmpty(): void {
-    const code = 'CATRACA_KEY_EMPTY'
-    if (this.diagnosed.has(code)) return
-    this.diagnosed.add(code)
-    const message = `limiter ${show(this.name)} was asked about an empty key; all such callers share one limit`
-    this.events.emit('diagnosis', { code, help: helpPage(code), message })
-  }
-
   private update(): void {
-    this.reports = this.events.has('decision') || this.events.has('nearLimit')
+    this.reports = this.events.decisions
     this.direct = !this.stack && !this.closed && !this.reports && !this.blocks.any
   }
 
@@ -285,58 +254,11 @@ export class Limiter<R extends Rules> implements Issuer {
     return this.givenUs
   }
 
-  private forEachKey(keys: SomeKeys<R>, run: (policy: number, key: string) => void): void {
-    if (!this.stack) {
-      if (typeof keys !== 'string') throw keyInvalid(keys, 'key')
-      run(0, keys)
-      return
-    }
-    if (typeof keys !== 'object' || keys === null) throw keyInvalid(keys, 'keys')
-    rejectUnknown(
-      this.policies.map(({ name }) => name),
-      keys,
-      'keys',
-    )
-    this.policies.forEach(({ name }, policy) => {
-      const key = Object.hasOwn(keys, name) ? (keys as Readonly<Record<string, unknown>>)[name] : undefined
-      if (key === undefined) return
-      if (typeof key !== 'string') throw keyInvalid(key, `keys.${name}`)
-      run(policy, key)
-    })
-  }
-
-  private checkOwn(decision: Decision): void {
-    if (decision instanceof Decision && decision.source.issuer === (this as Issuer)) return
-    throw new CatracaError(
-      'CATRACA_DECISION_FOREIGN',
-      `the decision was made by another limiter than ${show(this.name)}`,
-    )
-  }
-
   private checkOpen(): void {
-    if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', `limiter ${show(this.name)} was closed`)
+    if (this.closed) throw limiterClosed(this.name)
   }
 }
 
 const takeOptions = ['cost', 'now'] as const
-/** Used share from which `nearLimit` is emitted. */
-const nearShare = 0.8
 /** Microseconds stay below 2^53. */
 const maxNowMs = 9_000_000_000_000
-
-function checkTakeOptions(options: unknown): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    rejectUnknown(takeOptions, options, 'options')
-  for (const name in options as object)
-    if (name !== 'cost' && name !== 'now') rejectUnknown(takeOptions, options, 'options')
-}
-
-export function listenerInvalid(listener: unknown, path: string): CatracaError {
-  const message = `${path} is ${show(listener)}; allowed: a function`
-  return new CatracaError('CATRACA_OPTION_INVALID', message, { path, value: listener })
-}
-
-function keyInvalid(key: unknown, path: string): CatracaError {
-  const allowed = path === 'keys' ? 'an object with a text for each policy' : 'a text'
-  return new CatracaError('CATRACA_KEY_INVALID', `${path} is ${show(key)}; allowed: ${allowed}`, { path, value: key })
-}

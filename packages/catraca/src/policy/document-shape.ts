@@ -26,6 +26,14 @@ const storeFailure: Shape = {
   words: 'while the shared store does not answer: count in the instance, let pass, or refuse',
 }
 
+const expectedInstances: Shape & { kind: 'integer' } = {
+  kind: 'integer',
+  unit: 'instances',
+  min: 1,
+  max: 100_000,
+  words: 'instances that share a limit; each counts its part while the store does not answer',
+}
+
 const algorithms = Object.entries(registry)
 const rules = Object.fromEntries(
   algorithms.map(([name, { parameters }]): [string, ObjectShape] => [
@@ -103,6 +111,13 @@ const policy: ObjectShape = {
       ],
       words: 'what makes one caller: address, client, user, tenant, service, header:<name>, body:<field>, or a list',
     },
+    tag: {
+      kind: 'text',
+      like: 'one part of a key, such as "tenant"',
+      words:
+        'by what a cluster keeps states together, so that policies with equal values are charged all or nothing: a part of ' +
+        'per, tenant where per counts clients or users, or service; the key itself when it is left out',
+    },
     rule: { kind: 'variant', key: 'algorithm', of: rules, words: 'the algorithm and its options' },
     plans: { kind: 'map', name: 'plan', min: 0, of: anyOverride, words: 'what differs for clients of a plan' },
     clients: { kind: 'map', name: 'client', min: 0, of: anyOverride, words: 'what differs for one client' },
@@ -142,6 +157,12 @@ const policy: ObjectShape = {
       words: 'what the caller can do instead; named in the refusal',
     },
     onStoreFailure: storeFailure,
+    onRuleChange: {
+      kind: 'choice',
+      of: ['keep', 'proportional', 'reset'],
+      default: 'keep',
+      words: 'what becomes of 60 used of 100 when the limit becomes 200: 140, 80 or 200 are left',
+    },
     never: {
       kind: 'object',
       required: ['limit', 'window'],
@@ -230,12 +251,28 @@ export const documentShape: ObjectShape = {
       words: 'for all policies that do not say otherwise',
       keys: {
         onStoreFailure: storeFailure,
+        expectedInstances: { ...expectedInstances, words: 'as storeFailure.expectedInstances' },
+      },
+    },
+    storeFailure: {
+      kind: 'object',
+      required: [],
+      words: 'how instances decide while the shared store does not answer',
+      keys: {
         expectedInstances: {
-          kind: 'integer',
-          unit: 'instances',
-          min: 1,
-          max: 100_000,
-          words: 'instances that share a limit; each counts its part while the store does not answer',
+          kind: 'either',
+          of: [expectedInstances, { kind: 'choice', of: ['live'], words: 'as many as used the store lately' }],
+          words:
+            'instances that share a limit, each of which counts its part: a whole number from 1 to 100000, or live',
+        },
+        ceiling: {
+          kind: 'object',
+          required: ['limit', 'window'],
+          words: 'what all instances together admit meanwhile, over all keys; without it there is no ceiling',
+          keys: {
+            limit: { kind: 'integer', unit: 'units', min: 1, max: 1e12, words: 'units per window' },
+            window: { kind: 'duration', words: 'the window' },
+          },
         },
       },
     },

@@ -1,3 +1,4 @@
+import type { RuleChange } from '../core/decision.ts'
 import type { Duration } from '../core/duration.ts'
 
 /**
@@ -12,6 +13,8 @@ export interface PolicyDocument {
   plans?: { names: string[]; default: string }
   /** For all policies that do not say otherwise. */
   defaults?: { onStoreFailure?: StoreFailure; expectedInstances?: number }
+  /** How instances decide while a shared store does not answer. */
+  storeFailure?: StoreFailureEntry
   /** What is never counted. */
   exempt?: { routes?: string[]; addresses?: string[]; clients?: string[] }
   /** Routes are compared with upper and lower case told apart. Default false. */
@@ -35,6 +38,16 @@ export interface TrustEntry {
   ipv6Prefix?: number
 }
 
+export interface StoreFailureEntry {
+  /**
+   * Instances that share a limit, 1 to 100,000: each counts its part. `live`: as many as used the store lately. Needed
+   * with a shared store; may also stand under `defaults`.
+   */
+  expectedInstances?: number | 'live'
+  /** What all instances together admit meanwhile, over all keys, by policies in mode `local`. Default: no ceiling. */
+  ceiling?: { limit: number; window: Duration }
+}
+
 /** What a policy does while a shared store does not answer. */
 export type StoreFailure = 'local' | 'open' | 'closed'
 
@@ -54,6 +67,12 @@ export interface PolicyEntry {
    */
   per: string | string[]
   rule: RuleEntry
+  /**
+   * The attribute by which a cluster keeps states together: policies asked at once with equal values of it are charged all
+   * or nothing. A part of `per`; `tenant` where `per` counts clients or users, each of whom belongs to one; or `service`,
+   * which is everything in one place. Default: the key of the policy.
+   */
+  tag?: string
   /** Numbers that differ for clients of a plan. */
   plans?: Record<string, OverrideEntry>
   /** Numbers that differ for one client. They win over its plan's. */
@@ -72,6 +91,8 @@ export interface PolicyEntry {
   advice?: Record<string, string>
   /** Default: that of `defaults`, else `local`. */
   onStoreFailure?: StoreFailure
+  /** What becomes of used units when the numbers change: 60 of 100 used, then 200: 140, 80 or 200 left. Default `keep`. */
+  onRuleChange?: RuleChange
   /** A promise that `check` holds the rule to: never more than `limit` in any `window`. */
   never?: { limit: number; window: Duration }
 }

@@ -1,26 +1,45 @@
 import { nowUs as clockUs } from '../core/clock.ts'
 import type { Decision, Issuer, Source } from '../core/decision.ts'
-import type { Ledger, Store, StoreHooks } from '../stores/store.ts'
+import type { Health, RemoteHooks, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
+import type { Ledger, Store } from '../stores/store.ts'
 import type { Facts } from './facts.ts'
+import { type Home, staysHere } from './home.ts'
 import { keyOf } from './key-part.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
+import { type Question, SharedPart } from './shared-part.ts'
 import type { Verdict } from './verdict.ts'
+
+/** Narrows a question to some policies. */
+type Only = ((policy: Policy) => boolean) | undefined
 
 /**
  * Enforces a document over a store. Each stage is one stack: its policies are asked together, and all are charged or
  * none. Observed policies are asked one by one beside it, each with the state it would have if it were enforced alone.
+ *
+ * Beside a shared store some policies stay in the memory of the process ({@link staysHere}). Those of a stage are asked
+ * first, and a refusal by them sends nothing; the others of the stage are one trip, all or nothing, and a refusal by them
+ * gives back what was charged in memory. Without a shared store every answer is at once.
  */
 export class Enforcer implements Issuer {
   private policies: Policies
-  private byStage: Readonly<Record<Stage, Stacked>>
+  private byStage: Readonly<Record<Stage, Stacks>>
+  /** The place of a variant in its ledger, by its place among all. */
+  private places: readonly number[]
   private readonly ledger: Ledger
+  private readonly shared: SharedPart | undefined
   /** Time last given by a caller, in µs; what has no time of its own goes by it. */
   private givenUs: number | undefined
 
-  constructor(policies: Policies, store: Store, name: string, hooks: StoreHooks) {
+  /** @param shared Needs a document that says how many instances there are. */
+  constructor(policies: Policies, memory: Store, shared: RemoteStore | undefined, name: string, hooks: RemoteHooks) {
     this.policies = policies
-    this.byStage = stacksOf(policies)
-    this.ledger = store.open(name, this.sources(), hooks)
+    const homeOf = shared === undefined ? (): Home => 'memory' : homeBesideShared
+    this.byStage = stacksOf(policies, homeOf)
+    this.places = placesOf(policies, homeOf)
+    this.ledger = memory.open(name, sourcesOf(policies, 'memory', homeOf, this), hooks)
+    if (shared === undefined) return
+    const sources = (issuer: Issuer): Source[] => sourcesOf(policies, 'shared', homeOf, issuer)
+    this.shared = new SharedPart(shared, name, sources, stated(policies), hooks)
   }
 
   /** The document that is enforced now. */
@@ -28,56 +47,68 @@ export class Enforcer implements Issuer {
     return this.policies
   }
 
-  /** Replaces the document. What was used stays used, also where numbers change. */
-  replace(policies: Policies): void {
-    this.policies = policies
-    this.byStage = stacksOf(policies)
-    this.ledger.replace(this.sources())
+  /** True when some states live in a shared store, so that answers may be promises. */
+  get isShared(): boolean {
+    return this.shared !== undefined
+  }
+
+  /** Who decides for the shared store now; `healthy` without one. */
+  get health(): Health {
+    return this.shared?.health ?? 'healthy'
+  }
+
+  /** Where the state of a policy lives. */
+  homeOf(policy: Policy): Home {
+    return this.shared === undefined ? 'memory' : homeBesideShared(policy)
   }
 
   /**
-   * Asks the policies of one stage and adds what they say to `verdict`. False when the request is refused: what earlier
-   * stages charged was given back then, except by policies that count attempts.
+   * Replaces the document. What was used stays used, also where numbers change; a policy that moves between the memory and
+   * the shared store begins anew there.
+   */
+  replace(policies: Policies): void {
+    const homeOf = (policy: Policy): Home => this.homeOf(policy)
+    this.policies = policies
+    this.byStage = stacksOf(policies, homeOf)
+    this.places = placesOf(policies, homeOf)
+    this.ledger.replace(sourcesOf(policies, 'memory', homeOf, this))
+    this.shared?.replace((issuer) => sourcesOf(policies, 'shared', homeOf, issuer), stated(policies))
+  }
+
+  /**
+   * Asks the policies of one stage and adds what they say to `verdict`. False when the request is refused: what was
+   * charged before, at earlier stages too, was given back then, except by policies that count attempts. A promise, which
+   * does not reject, where the shared store has to be asked.
+   *
+   * Nobody waits for observed policies alone: what they say comes into the verdict later then.
    *
    * @param only Asks these policies alone, where given.
    */
-  ask(stage: Stage, facts: Facts, verdict: Verdict, only?: (policy: Policy) => boolean): boolean {
+  ask(stage: Stage, facts: Facts, verdict: Verdict, only?: (policy: Policy) => boolean): boolean | Promise<boolean> {
     if (facts.nowUs !== undefined) this.given(facts.nowUs)
-    const { enforced, observed } = this.byStage[stage]
-    for (const policy of observed) {
-      if (!applies(policy, facts) || only?.(policy) === false) continue
-      const variant = variantOf(policy, facts, this.policies)
-      verdict.observed.push({ policy, decision: this.take(policy, variant, facts, true) })
+    const { memory, shared } = this.byStage[stage]
+    for (const policy of memory.observed) {
+      if (!isAsked(policy, facts, only)) continue
+      verdict.observed.push({ policy, decision: this.takeHere(policy, facts, true) })
     }
-    const asked: Policy[] = []
-    const members: number[] = []
-    const keys: string[] = []
-    const costs: number[] = []
-    for (const policy of enforced) {
-      if (!applies(policy, facts) || only?.(policy) === false) continue
-      asked.push(policy)
-      members.push(variantOf(policy, facts, this.policies).member)
-      keys.push(keyOf(policy.parts, facts))
-      costs.push(policy.cost * facts.units)
+    const asked = select(memory.enforced, facts, only)
+    if (asked.length > 0) {
+      const { members, keys, costs } = this.question(asked, facts)
+      const decision = this.ledger.applySome(members, keys, costs, facts.nowUs, true)
+      if (!this.settle(asked, decision, facts, verdict)) return false
     }
-    if (asked.length === 0) return true
-    const decision = this.ledger.applySome(members, keys, costs, facts.nowUs, true)
-    const { stack } = decision
-    if (decision.allowed) {
-      for (let at = 0; at < asked.length; at++) this.admit(verdict, asked[at] as Policy, stack[at] as Decision)
-      return true
-    }
-    this.giveBack(verdict, facts.nowUs)
-    for (let at = 0; at < asked.length; at++) {
-      const one = stack[at] as Decision
-      if (!one.allowed) verdict.refusing.push({ policy: asked[at] as Policy, decision: one })
-    }
-    return false
+    return shared === undefined ? true : this.askShared(shared, facts, verdict, only)
   }
 
-  /** What a policy would say, without charging it. */
-  peek(policy: Policy, facts: Facts): Decision {
-    return this.take(policy, variantOf(policy, facts, this.policies), facts, false)
+  /** What a policy would say, without charging it; a promise for one in the shared store. */
+  peek(policy: Policy, facts: Facts): Decision | Promise<Decision> {
+    if (this.shared === undefined || this.homeOf(policy) === 'memory') return this.peekHere(policy, facts)
+    return this.shared.peek(this.question([policy], facts))
+  }
+
+  /** The same at once, for a policy in memory. */
+  peekHere(policy: Policy, facts: Facts): Decision {
+    return this.takeHere(policy, facts, false)
   }
 
   /** The variant that counts for a request: its client's, its plan's, or the policy's own. */
@@ -89,7 +120,7 @@ export class Enforcer implements Issuer {
   giveBack(verdict: Verdict, nowUs = this.nowUs()): void {
     const kept = verdict.admitted.filter(({ policy }) => policy.keepsAttempts)
     for (const { policy, decision } of verdict.admitted) {
-      if (!policy.keepsAttempts || decision.source.rule.holds) this.ledger.refund(decision, decision.cost, nowUs)
+      if (!policy.keepsAttempts || decision.source.rule.holds) this.refund(decision, nowUs)
     }
     verdict.admitted.length = 0
     verdict.admitted.push(...kept)
@@ -101,7 +132,7 @@ export class Enforcer implements Issuer {
     if (!verdict.holds) return
     verdict.holds = false
     for (const { decision } of verdict.admitted) {
-      if (decision.source.rule.holds) this.ledger.refund(decision, decision.cost, nowUs)
+      if (decision.source.rule.holds) this.refund(decision, nowUs)
     }
   }
 
@@ -111,6 +142,7 @@ export class Enforcer implements Issuer {
 
   close(): void {
     this.ledger.close()
+    this.shared?.close()
   }
 
   private nowUs(): number {
@@ -122,24 +154,73 @@ export class Enforcer implements Issuer {
     this.ledger.given(nowUs)
   }
 
-  private take(policy: Policy, variant: Variant, facts: Facts, charge: boolean): Decision {
-    const cost = policy.cost * facts.units
-    return this.ledger.applySome([variant.member], [keyOf(policy.parts, facts)], [cost], facts.nowUs, charge)
+  private askShared(
+    { enforced, observed }: Stacked,
+    facts: Facts,
+    verdict: Verdict,
+    only: Only,
+  ): boolean | Promise<boolean> {
+    const shared = this.shared as SharedPart
+    const beside: Promise<void>[] = []
+    for (const policy of select(observed, facts, only)) {
+      const answer = shared.take(this.question([policy], facts))
+      if (!(answer instanceof Promise)) verdict.observed.push({ policy, decision: answer })
+      else beside.push(answer.then((decision) => void verdict.observed.push({ policy, decision })))
+    }
+    const asked = select(enforced, facts, only)
+    if (asked.length === 0) return true
+    const answer = shared.take(this.question(asked, facts))
+    if (!(answer instanceof Promise)) return this.settle(asked, answer, facts, verdict)
+    // The trips are under way together, so the observed ones take no longer.
+    if (beside.length === 0) return answer.then((decision) => this.settle(asked, decision, facts, verdict))
+    return Promise.all([answer, ...beside]).then(([decision]) => this.settle(asked, decision, facts, verdict))
+  }
+
+  /** Adds the answer of a stack to a verdict. */
+  private settle(asked: readonly Policy[], decision: Decision, facts: Facts, verdict: Verdict): boolean {
+    const { stack } = decision
+    if (decision.allowed) {
+      for (let at = 0; at < asked.length; at++) this.admit(verdict, asked[at] as Policy, stack[at] as Decision)
+      return true
+    }
+    this.giveBack(verdict, facts.nowUs)
+    for (let at = 0; at < stack.length; at++) {
+      const one = stack[at] as Decision
+      if (!one.allowed) verdict.refusing.push({ policy: spoke(asked, at, one), decision: one })
+    }
+    // Refused is refused, also by something that is no policy of the stack.
+    if (verdict.refusing.length === 0) verdict.refusing.push({ policy: spoke(asked, 0, decision), decision })
+    return false
+  }
+
+  private question(asked: readonly Policy[], facts: Facts): Question {
+    const members = asked.map((policy) => this.places[variantOf(policy, facts, this.policies).member] as number)
+    const keys = asked.map(({ parts }) => keyOf(parts, facts))
+    const costs: number[] = []
+    for (const policy of asked) costs.push(policy.cost * facts.units)
+    const tagged = asked.some(({ tag }) => tag !== undefined)
+    const tags = tagged ? asked.map(({ tag, parts }) => keyOf(tag ?? parts, facts)) : undefined
+    return { members, keys, costs, tags }
+  }
+
+  private takeHere(policy: Policy, facts: Facts, charge: boolean): Decision {
+    const { members, keys, costs } = this.question([policy], facts)
+    return this.ledger.applySome(members, keys, costs, facts.nowUs, charge)
   }
 
   private admit(verdict: Verdict, policy: Policy, decision: Decision): void {
     verdict.admitted.push({ policy, decision })
-    if (decision.source.rule.holds) verdict.holds = true
+    if (decision.source.rule.holds) {
+      verdict.holds = true
+      if (decision.source.issuer !== this) this.shared?.admitted(decision)
+    }
     const { delayMs } = decision
     if (delayMs > verdict.delayMs) verdict.delayMs = delayMs
   }
 
-  private sources(): Source[] {
-    return this.policies.variants.map(({ policy, variant }) => ({
-      name: policy.name,
-      rule: variant.rule,
-      issuer: this,
-    }))
+  private refund(decision: Decision, nowUs: number): void {
+    if (decision.source.issuer === this) this.ledger.refund(decision, decision.cost, nowUs)
+    else this.shared?.giveBack(decision)
   }
 }
 
@@ -148,12 +229,62 @@ interface Stacked {
   readonly observed: readonly Policy[]
 }
 
-function stacksOf({ list }: Policies): Record<Stage, Stacked> {
-  const of = (stage: Stage): Stacked => ({
-    enforced: list.filter((policy) => policy.stage === stage && policy.mode === 'enforce'),
-    observed: list.filter((policy) => policy.stage === stage && policy.mode === 'observe'),
-  })
+/** The policies of a stage by where they live; `shared` is undefined where there are none. */
+interface Stacks {
+  readonly memory: Stacked
+  readonly shared: Stacked | undefined
+}
+
+type HomeOf = (policy: Policy) => Home
+
+function homeBesideShared(policy: Policy): Home {
+  return staysHere(policy) ? 'memory' : 'shared'
+}
+
+function stacksOf({ list }: Policies, homeOf: HomeOf): Record<Stage, Stacks> {
+  const of = (stage: Stage): Stacks => {
+    const at = (home: Home): Stacked => ({
+      enforced: list.filter((one) => one.stage === stage && one.mode === 'enforce' && homeOf(one) === home),
+      observed: list.filter((one) => one.stage === stage && one.mode === 'observe' && homeOf(one) === home),
+    })
+    const shared = at('shared')
+    const none = shared.enforced.length === 0 && shared.observed.length === 0
+    return { memory: at('memory'), shared: none ? undefined : shared }
+  }
   return { address: of('address'), identity: of('identity'), body: of('body') }
+}
+
+function placesOf({ variants }: Policies, homeOf: HomeOf): number[] {
+  const next = { memory: 0, shared: 0 }
+  return variants.map(({ policy }) => next[homeOf(policy)]++)
+}
+
+function sourcesOf({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
+  return variants.flatMap(({ policy, variant: { rule } }) => {
+    const { name, onStoreFailure, onRuleChange } = policy
+    return homeOf(policy) === home ? { name, rule, issuer, onStoreFailure, onRuleChange } : []
+  })
+}
+
+function stated({ storeFailure }: Policies): StoreFailureOptions {
+  return storeFailure as StoreFailureOptions
+}
+
+/** The policy of a decision; a store that refuses without a trip may know of one policy alone. */
+function spoke(asked: readonly Policy[], at: number, { policy: name }: Decision): Policy {
+  const policy = asked[at]
+  return policy?.name === name ? policy : (asked.find((one) => one.name === name) ?? (asked[0] as Policy))
+}
+
+/** The policies that speak about a request. */
+function select(policies: readonly Policy[], facts: Facts, only: Only): Policy[] {
+  const asked: Policy[] = []
+  for (const policy of policies) if (isAsked(policy, facts, only)) asked.push(policy)
+  return asked
+}
+
+function isAsked(policy: Policy, facts: Facts, only: Only): boolean {
+  return applies(policy, facts) && only?.(policy) !== false
 }
 
 /** True when a policy speaks about a request: it matches, and no enforced policy that applies stands in for it. */

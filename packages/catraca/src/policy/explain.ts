@@ -1,8 +1,9 @@
-import type { PolicyDecision } from '../core/decision.ts'
+import type { Decision, PolicyDecision } from '../core/decision.ts'
 import { type Bounds, boundsOf } from './bounds.ts'
 import type { Mode, StoreFailure } from './document.ts'
 import { applies, displaces, type Enforcer, matches, planOf } from './enforcer.ts'
 import type { Descriptor, Facts, Identity } from './facts.ts'
+import type { Home } from './home.ts'
 import { valueOf } from './key-part.ts'
 import { normalPath } from './path.ts'
 import type { Policies, Policy, Stage } from './policy.ts'
@@ -33,37 +34,48 @@ export interface Explanation {
   /** Microseconds of a tick of the rule. */
   readonly tickUs: number
   readonly bounds: Bounds
+  /** Where its state lives: in this process, or in the store that instances share. */
+  readonly store: Home
   readonly onStoreFailure: StoreFailure
   /** What the policy would say now. */
   readonly says: PolicyDecision
 }
 
-/** Every policy of the document, in its order, seen from a request. */
-export function explain(enforcer: Enforcer, facts: Facts, exempt: boolean): Explanation[] {
+/** Every policy of the document, in its order, seen from a request; a promise where there is a shared store. */
+export function explain(enforcer: Enforcer, facts: Facts, exempt: boolean): Explanation[] | Promise<Explanation[]> {
   const policies = enforcer.current
-  return policies.list.map((policy) => {
-    const { rule, label } = enforcer.variantOf(policy, facts)
-    const notAsked = exempt ? 'exempt' : reasonNotAsked(policy, facts)
-    const [says] = enforcer.peek(policy, facts).policies as [PolicyDecision]
-    return {
-      policy: policy.name,
-      applies: notAsked === undefined,
-      ...(notAsked !== undefined && { notAsked }),
-      stage: policy.stage,
-      mode: policy.mode,
-      key: policy.parts.map((part) => ({ part: part.text, value: valueOf(part, facts) })),
-      plan: facts.identity === undefined ? undefined : planOf(facts.identity.plan, policies),
-      variant: label,
-      scope: policy.routes === undefined ? 'all routes' : 'its routes',
-      algorithm: rule.algorithm,
-      rule: { en: ruleWords(rule, 'en'), pt: ruleWords(rule, 'pt') },
-      cost: policy.cost,
-      tickUs: rule.tickUs,
-      bounds: boundsOf(rule),
-      onStoreFailure: policy.onStoreFailure,
-      says: { ...says, mode: policy.mode === 'observe' ? 'observe' : 'enforce' },
-    }
-  })
+  const all = policies.list.map((policy) => silentOn(policy, enforcer, facts, exempt))
+  const say = (decisions: readonly Decision[]): Explanation[] =>
+    all.map((one, at) => {
+      const [says] = (decisions[at] as Decision).policies as [PolicyDecision]
+      return { ...one, says: { ...says, mode: one.mode === 'observe' ? 'observe' : 'enforce' } }
+    })
+  if (!enforcer.isShared) return say(policies.list.map((policy) => enforcer.peekHere(policy, facts)))
+  return Promise.all(policies.list.map(async (policy) => enforcer.peek(policy, facts))).then(say)
+}
+
+/** Everything but what the policy would say. */
+function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: boolean): Omit<Explanation, 'says'> {
+  const { rule, label } = enforcer.variantOf(policy, facts)
+  const notAsked = exempt ? 'exempt' : reasonNotAsked(policy, facts)
+  return {
+    policy: policy.name,
+    applies: notAsked === undefined,
+    ...(notAsked !== undefined && { notAsked }),
+    stage: policy.stage,
+    mode: policy.mode,
+    key: policy.parts.map((part) => ({ part: part.text, value: valueOf(part, facts) })),
+    plan: facts.identity === undefined ? undefined : planOf(facts.identity.plan, enforcer.current),
+    variant: label,
+    scope: policy.routes === undefined ? 'all routes' : 'its routes',
+    algorithm: rule.algorithm,
+    rule: { en: ruleWords(rule, 'en'), pt: ruleWords(rule, 'pt') },
+    cost: policy.cost,
+    tickUs: rule.tickUs,
+    bounds: boundsOf(rule),
+    store: enforcer.homeOf(policy),
+    onStoreFailure: policy.onStoreFailure,
+  }
 }
 
 function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {

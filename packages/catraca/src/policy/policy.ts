@@ -1,7 +1,10 @@
 import { registry } from '../algorithms/registry.ts'
+import type { RuleChange } from '../core/decision.ts'
+import { durationUs } from '../core/duration.ts'
 import { CatracaError, isCatracaError, show } from '../core/errors.ts'
 import { nearest } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
+import type { StoreFailureOptions } from '../stores/remote.ts'
 import { AddressList } from './address-list.ts'
 import type { IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
 import { documentShape, overrideShape } from './document-shape.ts'
@@ -36,6 +39,9 @@ export interface Policy {
   readonly mode: Mode
   readonly keepsAttempts: boolean
   readonly onStoreFailure: StoreFailure
+  readonly onRuleChange: RuleChange
+  /** The one part by which a cluster keeps states together; undefined: the key. */
+  readonly tag: readonly KeyPart[] | undefined
   readonly base: Variant
   /** Undefined when no plan differs. */
   readonly byPlan: ReadonlyMap<string, Variant> | undefined
@@ -52,26 +58,34 @@ export interface Policies {
   readonly variants: readonly { readonly policy: Policy; readonly variant: Variant }[]
   readonly plans: ReadonlySet<string>
   readonly defaultPlan: string | undefined
+  /** Undefined when the document does not say how many instances there are. */
+  readonly storeFailure: StoreFailureOptions | undefined
   readonly caseSensitive: boolean
   readonly exemptRoutes: readonly Route[]
   readonly exemptAddresses: AddressList
   readonly exemptClients: ReadonlySet<string>
 }
 
-/** Everything that is wrong in a document, in its order; empty when it can be enforced. Never throws. */
-export function policyProblems(document: unknown): Problem[] {
+/**
+ * Everything that is wrong in a document, in its order; empty when it can be enforced. Never throws.
+ *
+ * @param shared The states live in a store that instances share: then the document must say how many there are.
+ */
+export function policyProblems(document: unknown, shared = false): Problem[] {
   const problems = problemsOf(documentShape, document)
   if (problems.length > 0) return problems
-  return new Reader(document as PolicyDocument).problems
+  return new Reader(document as PolicyDocument, shared).problems
 }
 
 /**
  * Checks a document and prepares it for asking. Throws the first of its problems as a `CatracaError`, whose message says
  * how many more there are.
+ *
+ * @param shared As for {@link policyProblems}.
  */
-export function readPolicies(document: PolicyDocument): Policies {
+export function readPolicies(document: PolicyDocument, shared = false): Policies {
   const problems = problemsOf(documentShape, document)
-  const reader = problems.length === 0 ? new Reader(document) : undefined
+  const reader = problems.length === 0 ? new Reader(document, shared) : undefined
   const [first, ...more] = reader?.problems ?? problems
   if (first !== undefined || reader === undefined) throw problemError(first as Problem, more.length)
   return reader.policies()
@@ -95,10 +109,12 @@ class Reader {
   private readonly plans: ReadonlySet<string>
   private readonly exemptRoutes: readonly Route[]
   private readonly exemptAddresses: AddressList
+  private readonly storeFailure: StoreFailureOptions | undefined
 
-  constructor(document: PolicyDocument) {
+  constructor(document: PolicyDocument, shared: boolean) {
     this.document = document
     this.plans = this.readPlans()
+    this.storeFailure = this.readStoreFailure(shared)
     const { exempt = {}, trust } = document
     this.exemptRoutes = this.routes(exempt.routes ?? [], ['exempt', 'routes'])
     this.exemptAddresses = this.addresses(exempt.addresses ?? [], ['exempt', 'addresses'])
@@ -117,6 +133,7 @@ class Reader {
       variants: this.variants,
       plans: this.plans,
       defaultPlan: document.plans?.default,
+      storeFailure: this.storeFailure,
       caseSensitive: document.caseSensitive ?? false,
       exemptRoutes: this.exemptRoutes,
       exemptAddresses: this.exemptAddresses,
@@ -131,6 +148,27 @@ class Reader {
       this.wrong(['plans', 'default'], plans.default, `one of plans.names: ${plans.names.join(', ')}`)
     }
     return names
+  }
+
+  private readStoreFailure(shared: boolean): StoreFailureOptions | undefined {
+    const { storeFailure, defaults } = this.document
+    const place = ['storeFailure', 'expectedInstances']
+    const own = storeFailure?.expectedInstances
+    const other = defaults?.expectedInstances
+    const expectedInstances = own ?? other
+    if (own !== undefined && other !== undefined && own !== other) {
+      this.wrong(place, own, `${other}, as defaults.expectedInstances says, or only one of the two`)
+    }
+    if (expectedInstances === undefined) {
+      const words =
+        'is missing, which a shared store needs; write storeFailure: { expectedInstances: 6 } with the number of ' +
+        'instances from 1 to 100000, or live'
+      if (shared) this.problems.push({ code: 'CATRACA_OPTION_INVALID', place, value: undefined, words })
+      return undefined
+    }
+    const { limit, window } = storeFailure?.ceiling ?? {}
+    if (limit === undefined || window === undefined) return { expectedInstances }
+    return { expectedInstances, ceiling: { limit, windowUs: durationUs(window, 'storeFailure.ceiling.window') } }
   }
 
   private readPolicy(name: string, entry: PolicyEntry): void {
@@ -150,6 +188,8 @@ class Reader {
       mode: entry.mode ?? 'enforce',
       keepsAttempts: entry.charge === 'attempts',
       onStoreFailure: entry.onStoreFailure ?? this.document.defaults?.onStoreFailure ?? 'local',
+      onRuleChange: entry.onRuleChange ?? 'keep',
+      tag: entry.tag === undefined ? undefined : this.tag(entry.tag, parts, [...place, 'tag']),
       base: { label: 'default', rule: rule as Rule, member: 0 },
       byPlan: undefined,
       byClient: undefined,
@@ -216,6 +256,17 @@ class Reader {
       this.wrong(place, per, 'service on its own: it is everybody together')
     }
     return parts
+  }
+
+  /** States with other tags are other states: a caller who could choose the tag would have many budgets. */
+  private tag(text: string, parts: readonly KeyPart[], place: Place): KeyPart[] | undefined {
+    const tag = parsePart(text)
+    const hasTenant = parts.some(({ kind }) => kind === 'client' || kind === 'user')
+    const isFixed = tag?.kind === 'service' || (tag?.kind === 'tenant' && hasTenant)
+    if (tag !== undefined && (isFixed || parts.some((part) => part.text === tag.text))) return [tag]
+    const own = parts.map((part) => part.text)
+    this.wrong(place, text, [...new Set([...own, ...(hasTenant ? ['tenant'] : []), 'service'])].join(', '))
+    return undefined
   }
 
   private routes(texts: readonly string[], place: Place): Route[] {

@@ -6,7 +6,8 @@ import { nearest, type Parameter } from '../core/parameters.ts'
 export type Shape =
   | Parameter
   | { kind: 'flag'; default?: boolean; words: string }
-  | { kind: 'pattern'; like: string; pattern: string; default?: string; words: string }
+  /** A `secret` one may hold a password: messages do not show it. */
+  | { kind: 'pattern'; like: string; pattern: string; default?: string; secret?: true; words: string }
   | { kind: 'list'; of: Shape; min: number; words: string }
   | { kind: 'map'; of: Shape; name: string; min: number; pattern?: string; words: string }
   | ObjectShape
@@ -61,7 +62,8 @@ export function problemsOf(shape: Shape, value: unknown, place: Place = []): Pro
     case 'text':
       return typeof value === 'string' && value !== '' ? [] : wrong(place, value, shape.like)
     case 'pattern':
-      return typeof value === 'string' && new RegExp(shape.pattern).test(value) ? [] : wrong(place, value, shape.like)
+      if (typeof value === 'string' && new RegExp(shape.pattern).test(value)) return []
+      return shape.secret === true ? wrongSecret(place, shape.like) : wrong(place, value, shape.like)
     case 'flag':
       return typeof value === 'boolean' ? [] : wrong(place, value, 'true or false')
     case 'list':
@@ -178,11 +180,23 @@ function missingKey(name: string, shape: Shape, place: Place): Problem {
   return { code: 'CATRACA_OPTION_INVALID', place: [...place, name], value: undefined, words }
 }
 
-function wrong(place: Place, value: unknown, allowed: string): Problem[] {
+function wrong(place: Place, given: unknown, allowed: string): Problem[] {
+  const value = withoutPassword(given)
   return [{ code: 'CATRACA_OPTION_INVALID', place, value, words: `is ${show(value)}; allowed: ${allowed}` }]
 }
 
-function wrongChoice(place: Place, value: unknown, choices: readonly string[]): Problem[] {
+function wrongSecret(place: Place, allowed: string): Problem[] {
+  const words = `is not shown here, since it may hold a password; allowed: ${allowed}`
+  return [{ code: 'CATRACA_OPTION_INVALID', place, value: undefined, words }]
+}
+
+/** An address that was written where none belongs may have a password in it. */
+function withoutPassword(value: unknown): unknown {
+  return typeof value === 'string' ? value.replace(/:.*@/s, ':…@').replace(/(:\/\/[^?]*)\?.*/s, '$1?…') : value
+}
+
+function wrongChoice(place: Place, given: unknown, choices: readonly string[]): Problem[] {
+  const value = withoutPassword(given)
   const near = typeof value === 'string' ? nearest(value, choices) : undefined
   const hint = near === undefined ? '' : `; did you mean ${near}?`
   const words = `is ${show(value)}; allowed: ${choices.join(', ')}${hint}`

@@ -6,6 +6,7 @@ import { rateLimit as nodeLimit } from 'catraca/node'
 import { type BypassApp, routeBypassSuite } from 'catraca/testing'
 import express, { type RequestHandler } from 'express'
 import { describe, test } from 'vitest'
+import { FakeRemoteStore } from '../guard/remote-store.ts'
 import { closed, listening, send } from './servers.ts'
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
@@ -31,6 +32,7 @@ function based(target: string, base: string): string {
 const hour = { limit: 1, window: '1h' } as const
 const policies = (base: string) => ({
   version: 1 as const,
+  storeFailure: { expectedInstances: 6 },
   policies: Object.fromEntries(
     [`POST ${base}/login`, `GET ${base}/reports/:id/export`].map((route, index) => [
       `route-${index}`,
@@ -44,8 +46,13 @@ const options = (base: string) => ({
   routes: { [`POST ${base}/login`]: hour, [`GET ${base}/reports/:id/export`]: hour },
 })
 
-describe.each(['simple form', 'guard'] as const)('%s', (form) => {
-  const limitOf = (base: string) => (form === 'guard' ? createGuard({ policies: policies(base) }) : options(base))
+describe.each(['simple form', 'guard', 'guard over a shared store'] as const)('%s', (form) => {
+  const limitOf = (base: string) => {
+    if (form === 'simple form') return options(base)
+    return form === 'guard'
+      ? createGuard({ policies: policies(base) })
+      : createGuard({ policies: policies(base), store: new FakeRemoteStore() })
+  }
 
   describe('node:http', () => {
     routeBypassSuite(test, () =>

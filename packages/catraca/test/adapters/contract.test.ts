@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import type { RateLimitOptions } from 'catraca/express'
-import { createGuard, type GuardOptions, type PolicyDocument } from 'catraca/http'
+import { type AnyGuard, createGuard, type GuardOptions, type PolicyDocument } from 'catraca/http'
 import { rateLimit as nodeLimit } from 'catraca/node'
 import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, test } from 'vitest'
+import { FakeRemoteStore } from '../guard/remote-store.ts'
 import { type Incoming, kinds, type Running, type Setup, send, start, Wire } from './servers.ts'
 
 const running: Running[] = []
@@ -161,256 +162,318 @@ describe.each(kinds)('%s', (kind) => {
       ] as const) {
         await expect(simple(options)).rejects.toThrow(words)
       }
-      const guard = createGuard<Incoming>({ policies })
+      const guard = createGuard<Incoming>({
+        policies: {
+          version: 1,
+          policies: { a: { per: 'address', rule: { algorithm: 'gcra', limit: 1, window: '1m' } } },
+        },
+      })
       for (const mount of [{ cost: 0 }, { cost: 'x' as never }, { skip: 1 as never }, { key: 1 } as object]) {
         await expect(serve({ limits: [{ what: guard, mount }] })).rejects.toThrow(/allowed|unknown/)
       }
     })
   })
 
-  const policies: PolicyDocument = {
-    version: 1,
-    plans: { names: ['free', 'pro'], default: 'free' },
-    policies: {
-      anonymous: {
-        match: { identity: 'anonymous' },
-        per: 'address',
-        rule: { algorithm: 'token-bucket', limit: 3, window: '1h' },
-      },
-      client: {
-        match: { identity: 'client' },
-        per: 'client',
-        rule: { algorithm: 'token-bucket', limit: 2, window: '1h' },
-        plans: { pro: { limit: 4, window: '1h' } },
-      },
-    },
-  }
-  const identify = ({ headers }: Incoming) => {
-    const [client, plan] = (headers['x-api-key'] ?? '').toString().split(':')
-    return client === '' || client === undefined ? undefined : { client, ...(plan !== undefined && { plan }) }
-  }
-  const guarded = (
-    options: Partial<GuardOptions<Incoming>> = {},
-    rest: Partial<Setup> = {},
-    mount: Setup['limits'][0]['mount'] = {},
-  ) => serve({ limits: [{ what: createGuard<Incoming>({ policies, identify, ...options }), mount }], ...rest })
-
-  describe('full form', () => {
-    test('counts the identity, by its plan', async () => {
-      const server = await guarded()
-      expect(await statuses(server, 4)).toEqual([200, 200, 200, 429])
-      expect(await statuses(await guarded(), 3, '/', { 'x-api-key': 'a' })).toEqual([200, 200, 429])
-      expect(await statuses(await guarded(), 5, '/', { 'x-api-key': 'a:pro' })).toEqual([200, 200, 200, 200, 429])
-    })
-
-    test('skip and cost where it is mounted', async () => {
-      const skip = ({ headers }: Incoming) => headers['x-skip'] === '1'
-      const cost = ({ headers }: Incoming) => Number(headers['x-cost'] ?? 1)
-      const server = await guarded({}, {}, { skip, cost })
-      expect(await statuses(server, 5, '/', { 'x-skip': '1' })).toEqual([200, 200, 200, 200, 200])
-      expect(await statuses(server, 1, '/', { 'x-cost': '0' })).toEqual([500])
-      expect(await statuses(server, 2, '/', { 'x-cost': '2' })).toEqual([200, 429])
-      expect(await statuses(await guarded({}, {}, { cost: 3 }), 2)).toEqual([200, 429])
-    })
-
-    test('the body, once it was parsed', async () => {
-      const holds = { per: 'body:eventId', rule: { algorithm: 'sliding-log', limit: 1, window: '1h' } }
-      const server = await guarded({ policies: { version: 1, policies: { holds } } }, { json: true })
-      const post = async (eventId: unknown) => {
-        const headers = { 'Content-Type': 'application/json' }
-        return (await send(server, 'POST', `${server.base}/`, { headers, body: JSON.stringify({ eventId }) })).status
-      }
-      const all = [await post(7), await post('7'), await post(8), await post(8)]
-      // Plain node:http parses nothing: all count as one that is missing.
-      expect(all).toEqual(kind === 'node:http' ? [200, 429, 429, 429] : [200, 429, 200, 429])
-    })
-
-    test.each(['throws', 'rejects'])('an identify that %s is an error, and the handler is not reached', async (how) => {
-      const broken = new Error('the directory is down')
-      const server = await guarded({
-        identify: () => {
-          if (how === 'throws') throw broken
-          return Promise.reject(broken)
-        },
-      })
-      const { status, headers, body } = await get(server, '/', { 'x-api-key': 'a' })
-      expect(status).toBe(500)
-      if (kind === 'node:http') {
-        expect(headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
-        expect(JSON.parse(body)).toEqual({ type: 'about:blank', title: 'Internal Server Error', status: 500 })
-      }
-      expect([server.errors, server.reached()]).toEqual([[broken], 0])
-      expect(await statuses(server, 3, '/', { 'x-api-key': 'a' })).toEqual([500, 500, 429])
-    })
-  })
-
-  test('an outer and an inner limit are told in one list each', async () => {
-    const server = await serve({
-      limits: [
-        { what: { limit: 9, window: '1h', name: 'outer' } },
-        { what: { limit: 2, window: '1h', name: 'inner' } },
-        { what: createGuard<Incoming>({ policies, identify }) },
-      ],
-    })
-    const { headers } = await get(server)
-    expect(names(headers['ratelimit'])).toEqual(['outer', 'inner', 'anonymous'])
-    expect(names(headers['ratelimit-policy'])).toEqual(['outer', 'inner', 'anonymous'])
-    await get(server)
-    const refused = await get(server)
-    expect(refused.status).toBe(429)
-    expect(names(refused.headers['ratelimit'])).toEqual(['inner'])
-  })
-
-  describe('permits', () => {
-    const held: PolicyDocument = {
-      version: 1,
-      policies: { flight: { per: 'address', rule: { algorithm: 'concurrency', limit: 1, permitTtl: '1h' } } },
+  describe.each(['memory', 'a shared store'] as const)('a guard over %s', (where) => {
+    const guardOf = (options: GuardOptions<Incoming>): AnyGuard<Incoming> => {
+      if (where === 'memory') return createGuard<Incoming>(options)
+      const policies = { ...options.policies, storeFailure: { expectedInstances: 6 } }
+      return createGuard<Incoming>({ ...options, policies, store: new FakeRemoteStore() })
     }
-    const free = (guard: ReturnType<typeof createGuard<Incoming>>) =>
-      guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1' } })[0]?.says.remaining
-
-    test('come back when the answer is finished', async () => {
-      const guard = createGuard<Incoming>({ policies: held })
-      const inside: unknown[] = []
-      const server = await serve({
-        limits: [{ what: guard }],
-        handler: (_, response) => {
-          inside.push(free(guard))
-          response.end('ok')
-        },
-      })
-      expect(await statuses(server, 3)).toEqual([200, 200, 200])
-      expect(inside).toEqual([0, 0, 0])
-      await expect.poll(() => free(guard)).toBe(1)
-    })
-
-    test('come back when the handler destroys its answer', async () => {
-      const guard = createGuard<Incoming>({ policies: held })
-      const server = await serve({ limits: [{ what: guard }], handler: (_, response) => response.destroy() })
-      await expect(get(server)).rejects.toThrow()
-      await expect.poll(() => free(guard)).toBe(1)
-      expect(server.reached()).toBe(1)
-    })
-
-    test('come back when the caller leaves', async () => {
-      const guard = createGuard<Incoming>({ policies: held })
-      const server = await serve({ limits: [{ what: guard }], handler: () => {} })
-      const wire = new Wire(server.port)
-      wire.send('GET', `${server.base}/`)
-      await expect.poll(() => server.reached()).toBe(1)
-      expect(free(guard)).toBe(0)
-      expect((await get(server)).status).toBe(429)
-      wire.close()
-      await expect.poll(() => free(guard)).toBe(1)
-    })
-
-    test('come back when the caller leaves while its answers wait behind another', async () => {
-      const policies = {
-        ...held,
-        policies: {
-          flight: { ...held.policies['flight'], rule: { algorithm: 'concurrency', limit: 20, permitTtl: '1h' } },
-        },
-      }
-      const guard = createGuard<Incoming>({ policies: policies as PolicyDocument })
-      const server = await serve({ limits: [{ what: guard }], handler: () => {} })
-      const wire = new Wire(server.port)
-      for (let index = 0; index < 15; index++) wire.send('GET', `${server.base}/`)
-      await expect.poll(() => server.reached()).toBe(15)
-      expect(free(guard)).toBe(5)
-      wire.close()
-      await expect.poll(() => free(guard)).toBe(20)
-    })
-  })
-
-  test('a caller who leaves while it is identified is refunded, and its handler not called', async () => {
-    let found: (identity: { client: string }) => void = () => {}
-    let asked = 0
-    const guard = createGuard<Incoming>({
+    const policies: PolicyDocument = {
+      version: 1,
+      plans: { names: ['free', 'pro'], default: 'free' },
       policies: {
+        anonymous: {
+          match: { identity: 'anonymous' },
+          per: 'address',
+          rule: { algorithm: 'token-bucket', limit: 3, window: '1h' },
+        },
+        client: {
+          match: { identity: 'client' },
+          per: 'client',
+          rule: { algorithm: 'token-bucket', limit: 2, window: '1h' },
+          plans: { pro: { limit: 4, window: '1h' } },
+        },
+      },
+    }
+    const identify = ({ headers }: Incoming) => {
+      const [client, plan] = (headers['x-api-key'] ?? '').toString().split(':')
+      return client === '' || client === undefined ? undefined : { client, ...(plan !== undefined && { plan }) }
+    }
+    const guarded = (
+      options: Partial<GuardOptions<Incoming>> = {},
+      rest: Partial<Setup> = {},
+      mount: Setup['limits'][0]['mount'] = {},
+    ) => serve({ limits: [{ what: guardOf({ policies, identify, ...options }), mount }], ...rest })
+
+    describe('full form', () => {
+      test('counts the identity, by its plan', async () => {
+        const server = await guarded()
+        expect(await statuses(server, 4)).toEqual([200, 200, 200, 429])
+        expect(await statuses(await guarded(), 3, '/', { 'x-api-key': 'a' })).toEqual([200, 200, 429])
+        expect(await statuses(await guarded(), 5, '/', { 'x-api-key': 'a:pro' })).toEqual([200, 200, 200, 200, 429])
+      })
+
+      test('skip and cost where it is mounted', async () => {
+        const skip = ({ headers }: Incoming) => headers['x-skip'] === '1'
+        const cost = ({ headers }: Incoming) => Number(headers['x-cost'] ?? 1)
+        const server = await guarded({}, {}, { skip, cost })
+        expect(await statuses(server, 5, '/', { 'x-skip': '1' })).toEqual([200, 200, 200, 200, 200])
+        expect(await statuses(server, 1, '/', { 'x-cost': '0' })).toEqual([500])
+        expect(await statuses(server, 2, '/', { 'x-cost': '2' })).toEqual([200, 429])
+        expect(await statuses(await guarded({}, {}, { cost: 3 }), 2)).toEqual([200, 429])
+      })
+
+      test('the body, once it was parsed', async () => {
+        const holds = { per: 'body:eventId', rule: { algorithm: 'sliding-log', limit: 1, window: '1h' } }
+        const server = await guarded({ policies: { version: 1, policies: { holds } } }, { json: true })
+        const post = async (eventId: unknown) => {
+          const headers = { 'Content-Type': 'application/json' }
+          return (await send(server, 'POST', `${server.base}/`, { headers, body: JSON.stringify({ eventId }) })).status
+        }
+        const all = [await post(7), await post('7'), await post(8), await post(8)]
+        // Plain node:http parses nothing: all count as one that is missing.
+        expect(all).toEqual(kind === 'node:http' ? [200, 429, 429, 429] : [200, 429, 200, 429])
+      })
+
+      test.each(['throws', 'rejects'])(
+        'an identify that %s is an error, and the handler is not reached',
+        async (how) => {
+          const broken = new Error('the directory is down')
+          const server = await guarded({
+            identify: () => {
+              if (how === 'throws') throw broken
+              return Promise.reject(broken)
+            },
+          })
+          const { status, headers, body } = await get(server, '/', { 'x-api-key': 'a' })
+          expect(status).toBe(500)
+          if (kind === 'node:http') {
+            expect(headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
+            expect(JSON.parse(body)).toEqual({ type: 'about:blank', title: 'Internal Server Error', status: 500 })
+          }
+          expect([server.errors, server.reached()]).toEqual([[broken], 0])
+          expect(await statuses(server, 3, '/', { 'x-api-key': 'a' })).toEqual([500, 500, 429])
+        },
+      )
+    })
+
+    test('an outer and an inner limit are told in one list each', async () => {
+      const server = await serve({
+        limits: [
+          { what: { limit: 9, window: '1h', name: 'outer' } },
+          { what: { limit: 2, window: '1h', name: 'inner' } },
+          { what: guardOf({ policies, identify }) },
+        ],
+      })
+      const { headers } = await get(server)
+      expect(names(headers['ratelimit'])).toEqual(['outer', 'inner', 'anonymous'])
+      expect(names(headers['ratelimit-policy'])).toEqual(['outer', 'inner', 'anonymous'])
+      await get(server)
+      const refused = await get(server)
+      expect(refused.status).toBe(429)
+      expect(names(refused.headers['ratelimit'])).toEqual(['inner'])
+    })
+
+    describe('permits', () => {
+      const held: PolicyDocument = {
         version: 1,
         policies: {
-          ...policies.policies,
+          // With routes, so that a shared store holds the permits where there is one.
           flight: {
-            per: 'client',
-            match: { identity: 'client' },
+            per: 'address',
+            match: { routes: ['GET /**'] },
             rule: { algorithm: 'concurrency', limit: 1, permitTtl: '1h' },
           },
         },
-        plans: { names: ['free', 'pro'], default: 'free' },
-      },
-      identify: () => {
-        asked++
-        return new Promise((resolve) => {
-          found = resolve
+      }
+      const free = async (guard: AnyGuard<Incoming>) => {
+        const [first] = await guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1' } })
+        return first?.says.remaining
+      }
+
+      test('come back when the answer is finished', async () => {
+        const guard = guardOf({ policies: held })
+        const inside: unknown[] = []
+        const server = await serve({
+          limits: [{ what: guard }],
+          handler: (_, response) => {
+            void free(guard).then((permits) => {
+              inside.push(permits)
+              response.end('ok')
+            })
+          },
         })
-      },
+        expect(await statuses(server, 3)).toEqual([200, 200, 200])
+        expect(inside).toEqual([0, 0, 0])
+        await expect.poll(() => free(guard)).toBe(1)
+      })
+
+      test('come back when the handler destroys its answer', async () => {
+        const guard = guardOf({ policies: held })
+        const server = await serve({ limits: [{ what: guard }], handler: (_, response) => response.destroy() })
+        await expect(get(server)).rejects.toThrow()
+        await expect.poll(() => free(guard)).toBe(1)
+        expect(server.reached()).toBe(1)
+      })
+
+      test('come back when the caller leaves', async () => {
+        const guard = guardOf({ policies: held })
+        const server = await serve({ limits: [{ what: guard }], handler: () => {} })
+        const wire = new Wire(server.port)
+        wire.send('GET', `${server.base}/`)
+        await expect.poll(() => server.reached()).toBe(1)
+        expect(await free(guard)).toBe(0)
+        expect((await get(server)).status).toBe(429)
+        wire.close()
+        await expect.poll(() => free(guard)).toBe(1)
+      })
+
+      test('come back when the caller leaves while its answers wait behind another', async () => {
+        const policies = {
+          ...held,
+          policies: {
+            flight: { ...held.policies['flight'], rule: { algorithm: 'concurrency', limit: 20, permitTtl: '1h' } },
+          },
+        }
+        const guard = guardOf({ policies: policies as PolicyDocument })
+        const server = await serve({ limits: [{ what: guard }], handler: () => {} })
+        const wire = new Wire(server.port)
+        for (let index = 0; index < 15; index++) wire.send('GET', `${server.base}/`)
+        await expect.poll(() => server.reached()).toBe(15)
+        expect(await free(guard)).toBe(5)
+        wire.close()
+        await expect.poll(() => free(guard)).toBe(20)
+      })
     })
-    let gone = 0
-    const server = await serve({
-      limits: [
-        {
-          what: guard,
-          mount: {
-            skip: (request) => {
-              request.socket.once('close', () => gone++)
-              return false
+
+    test('a caller who leaves while it is identified is refunded, and its handler not called', async () => {
+      let found: (identity: { client: string }) => void = () => {}
+      let asked = 0
+      const guard = guardOf({
+        policies: {
+          version: 1,
+          policies: {
+            ...policies.policies,
+            flight: {
+              per: 'client',
+              match: { identity: 'client' },
+              rule: { algorithm: 'concurrency', limit: 1, permitTtl: '1h' },
             },
           },
+          plans: { names: ['free', 'pro'], default: 'free' },
         },
-      ],
+        identify: () => {
+          asked++
+          return new Promise((resolve) => {
+            found = resolve
+          })
+        },
+      })
+      let gone = 0
+      const server = await serve({
+        limits: [
+          {
+            what: guard,
+            mount: {
+              skip: (request) => {
+                request.socket.once('close', () => gone++)
+                return false
+              },
+            },
+          },
+        ],
+      })
+      const wire = new Wire(server.port)
+      wire.send('GET', `${server.base}/`, { headers: { 'x-api-key': 'a' } })
+      await expect.poll(() => asked).toBe(1)
+      wire.close()
+      await expect.poll(() => gone).toBe(1)
+      found({ client: 'a' })
+      await new Promise((resolve) => setImmediate(resolve))
+      const says = await guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1', client: 'a' } })
+      expect(says.filter(({ applies }) => applies).map(({ policy, says }) => [policy, says.remaining])).toEqual([
+        ['client', 2],
+        ['flight', 1],
+      ])
+      expect(server.reached()).toBe(0)
     })
-    const wire = new Wire(server.port)
-    wire.send('GET', `${server.base}/`, { headers: { 'x-api-key': 'a' } })
-    await expect.poll(() => asked).toBe(1)
-    wire.close()
-    await expect.poll(() => gone).toBe(1)
-    found({ client: 'a' })
-    await new Promise((resolve) => setImmediate(resolve))
-    const says = guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1', client: 'a' } })
-    expect(says.filter(({ applies }) => applies).map(({ policy, says }) => [policy, says.remaining])).toEqual([
-      ['client', 2],
-      ['flight', 1],
-    ])
-    expect(server.reached()).toBe(0)
+
+    test('a request that others answered while it was identified is left alone', async () => {
+      let found: (identity: { client: string }) => void = () => {}
+      const guard = guardOf({
+        policies,
+        identify: () =>
+          new Promise((resolve) => {
+            found = resolve
+          }),
+      })
+      const server = await serve({
+        limits: [
+          {
+            what: {
+              limit: 9,
+              window: '1h',
+              key: (request) => {
+                setImmediate(() => {
+                  // What a timeout does.
+                  const { _httpMessage: response } = request.socket as unknown as {
+                    _httpMessage: NodeJS.WritableStream & { writeHead(status: number): void }
+                  }
+                  response.writeHead(503)
+                  ;(response as unknown as { flushHeaders(): void }).flushHeaders()
+                  found({ client: 'a' })
+                  setImmediate(() => response.end())
+                })
+                return 'x'
+              },
+            },
+          },
+          { what: guard },
+        ],
+      })
+      expect((await get(server, '/', { 'x-api-key': 'a' })).status).toBe(503)
+      expect([server.reached(), server.errors]).toEqual([0, []])
+      const says = await guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1', client: 'a' } })
+      expect(says.find(({ policy }) => policy === 'client')?.says.remaining).toBe(2)
+    })
   })
 
-  test('a request that others answered while it was identified is left alone', async () => {
-    let found: (identity: { client: string }) => void = () => {}
+  test('a policy that is closed without the store answers 503, and the handler is not reached', async () => {
+    const store = new FakeRemoteStore()
     const guard = createGuard<Incoming>({
-      policies,
-      identify: () =>
-        new Promise((resolve) => {
-          found = resolve
-        }),
-    })
-    const server = await serve({
-      limits: [
-        {
-          what: {
-            limit: 9,
-            window: '1h',
-            key: (request) => {
-              setImmediate(() => {
-                // What a timeout does.
-                const { _httpMessage: response } = request.socket as unknown as {
-                  _httpMessage: NodeJS.WritableStream & { writeHead(status: number): void }
-                }
-                response.writeHead(503)
-                ;(response as unknown as { flushHeaders(): void }).flushHeaders()
-                found({ client: 'a' })
-                setImmediate(() => response.end())
-              })
-              return 'x'
-            },
+      policies: {
+        version: 1,
+        storeFailure: { expectedInstances: 6 },
+        policies: {
+          login: {
+            per: 'address',
+            match: { routes: ['POST /**'] },
+            rule: { algorithm: 'sliding-counter', limit: 5, window: '15m' },
+            onStoreFailure: 'closed',
           },
         },
-        { what: guard },
-      ],
+      },
+      store,
+      random: () => 0,
     })
-    expect((await get(server, '/', { 'x-api-key': 'a' })).status).toBe(503)
-    expect([server.reached(), server.errors]).toEqual([0, []])
-    const says = guard.explain({ method: 'GET', path: '/', attributes: { address: '127.0.0.1', client: 'a' } })
-    expect(says.find(({ policy }) => policy === 'client')?.says.remaining).toBe(2)
+    const server = await serve({ limits: [{ what: guard }] })
+    const post = () => send(server, 'POST', `${server.base}/login`)
+    expect((await post()).status).toBe(200)
+    store.health = 'degraded'
+    const { status, headers, body } = await post()
+    expect(status).toBe(503)
+    expect(headers).toMatchObject({
+      'retry-after': '2',
+      'cache-control': 'no-store',
+      'content-type': 'application/problem+json',
+    })
+    expect(JSON.parse(body)).toMatchObject({ status: 503, title: 'Service at capacity', retryAfterSeconds: 2 })
+    expect((await get(server)).status).toBe(200)
+    store.health = 'healthy'
+    expect((await post()).status).toBe(200)
+    expect(server.reached()).toBe(3)
   })
 
   describe('a body nobody reads', () => {

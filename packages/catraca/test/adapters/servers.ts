@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { rateLimit as expressLimit, type MountOptions, type NodeRequest, type RateLimitOptions } from 'catraca/express'
-import type { Guard } from 'catraca/http'
+import type { AnyGuard } from 'catraca/http'
 import { rateLimit as nodeLimit } from 'catraca/node'
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 
 /** What both kinds of servers hand over. */
 export type Incoming = IncomingMessage & NodeRequest
-type Limit = RateLimitOptions<Incoming> | Guard<Incoming>
+type Limit = RateLimitOptions<Incoming> | AnyGuard<Incoming>
 
 /** A server under test: its handler, the limits before it from the outermost, and where errors go. */
 export interface Setup {

@@ -1,9 +1,12 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { type MemoryStore, memoryStore } from 'catraca'
 import { rateLimit as expressLimit } from 'catraca/express'
-import { createGuard } from 'catraca/http'
+import { type AnyGuard, createGuard, type Guard } from 'catraca/http'
 import { rateLimit as nodeLimit } from 'catraca/node'
+import type { Explanation } from 'catraca/policy'
 import express, { type Request, type RequestHandler, Router } from 'express'
 import { expect, expectTypeOf, test } from 'vitest'
+import { FakeRemoteStore } from '../guard/remote-store.ts'
 
 const policies = {
   version: 1 as const,
@@ -40,4 +43,17 @@ test('a limit is what node:http wants around a handler', () => {
     response.end()
   })
   expect(listener).toBeTypeOf('function')
+})
+
+test('explain answers at once over memory, and promises over a shared store', () => {
+  const shared = { ...policies, storeFailure: { expectedInstances: 6 } }
+  const inMemory = createGuard<Request>({ policies, store: memoryStore() })
+  expectTypeOf(inMemory).toEqualTypeOf<Guard<Request>>()
+  const overStore = createGuard<Request>({ policies: shared, store: new FakeRemoteStore() })
+  expectTypeOf(overStore).toEqualTypeOf<Guard<Request, Promise<Explanation[]>>>()
+  const either = (store: FakeRemoteStore | MemoryStore) => createGuard<Request>({ policies: shared, store })
+  expectTypeOf(either).returns.toEqualTypeOf<AnyGuard<Request>>()
+  for (const guard of [inMemory, overStore, either(memoryStore())]) {
+    expectTypeOf(expressLimit(guard)).toExtend<RequestHandler>()
+  }
 })

@@ -1,5 +1,5 @@
 import type { Answer } from '../../http/answers.ts'
-import type { Guard } from '../../http/guard.ts'
+import type { AnyGuard } from '../../http/guard.ts'
 import type { GuardRequest } from '../../http/request.ts'
 import type { Verdict } from '../../policy/verdict.ts'
 import type { NodeRequest, NodeResponse, NodeSocket } from './messages.ts'
@@ -40,7 +40,7 @@ export class NodeGuardRequest<Q extends NodeRequest> implements GuardRequest<Q> 
 
 /** Passes one request through a guard: sets the header fields and goes on, or answers the refusal. */
 export function guarded<Q extends NodeRequest>(
-  guard: Guard<Q>,
+  guard: AnyGuard<Q>,
   asked: GuardRequest<Q>,
   response: NodeResponse,
   next: (error?: unknown) => void,
@@ -57,7 +57,7 @@ export function guarded<Q extends NodeRequest>(
 }
 
 function goOn<Q extends NodeRequest>(
-  guard: Guard<Q>,
+  guard: AnyGuard<Q>,
   request: Q,
   response: NodeResponse,
   verdict: Verdict,

@@ -1,6 +1,6 @@
 import { checkCost } from '../../core/cost.ts'
 import { rejectUnknown } from '../../core/parameters.ts'
-import { Guard } from '../../http/guard.ts'
+import { type AnyGuard, Guard } from '../../http/guard.ts'
 import { checkFunction, type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
 import { guarded, NodeGuardRequest } from './exchange.ts'
 import type { Middleware, NodeRequest } from './messages.ts'
@@ -16,7 +16,7 @@ export interface MountOptions<Q> {
 
 /** A middleware of one limit, or of a guard. */
 export function middleware<Q extends NodeRequest>(
-  what: RateLimitOptions<Q> | Guard<Q>,
+  what: RateLimitOptions<Q> | AnyGuard<Q>,
   mount: MountOptions<Q> = {},
 ): Middleware<Q> {
   if (!(what instanceof Guard)) {

@@ -1,0 +1,266 @@
+import { checkCost } from '../core/cost.ts'
+import { type Decision, type Issuer, type Source, settled } from '../core/decision.ts'
+import { type Duration, durationUs } from '../core/duration.ts'
+import { show } from '../core/errors.ts'
+import type { EventName, Listener, Listeners } from '../core/events.ts'
+import { rejectUnknown } from '../core/parameters.ts'
+import type { Health, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
+import {
+  checkKey,
+  checkKeys,
+  checkOwn,
+  checkTakeOptions,
+  forEachKey,
+  type Keys,
+  keyInvalid,
+  keyOf,
+  limiterClosed,
+  optionInvalid,
+  type Rules,
+  type SomeKeys,
+} from './arguments.ts'
+import { Reports } from './reports.ts'
+
+/** Options of one question to a shared store, whose clock alone counts. */
+export interface SharedTakeOptions {
+  /** Units the request costs: a positive safe integer. Default 1. */
+  cost?: number
+}
+
+/** Where the state of a key stands, for limiters with the option `tag`. */
+export interface TagOptions {
+  /** The key of the policy that is the tag, where `keys` leaves it out. */
+  tag?: string
+}
+
+/** What a shared limiter is made of, checked. */
+export interface SharedParts {
+  readonly policies: readonly Omit<Source, 'issuer'>[]
+  readonly stack: boolean
+  readonly store: RemoteStore
+  readonly on: Listeners
+  /** Undefined where nobody said: one instance. */
+  readonly failure: StoreFailureOptions | undefined
+  /** The place of the policy whose key is the tag of all. */
+  readonly tag: number | undefined
+}
+
+/**
+ * Decides who may go on, with states that many processes share. Made by `createLimiter` with a remote store. Every verb
+ * takes one trip to the store.
+ *
+ * No promise rejects because the store fails, but those of `reset`, `block` and `unblock`, with
+ * `CATRACA_STORE_UNAVAILABLE`. Wrong arguments reject as a `Limiter` throws.
+ */
+export class SharedLimiter<R extends Rules> {
+  readonly name: string
+  /** The policies in the order in which they are asked. */
+  readonly policies: readonly Source[]
+  /** Takes back what `decision.release()` lets go of, without waiting for the store. */
+  private readonly issuer: Issuer = { release: (decision) => void this.release(decision) }
+  private readonly members: readonly number[]
+  private readonly stack: boolean
+  private readonly tag: number | undefined
+  private readonly ledger: RemoteLedger
+  private readonly events: Reports
+  private closed = false
+  /** True when somebody listens to decisions. */
+  private reports = false
+
+  /** @internal Use `createLimiter`. */
+  constructor(name: string, { policies, stack, store, on, failure, tag }: SharedParts) {
+    this.name = name
+    this.policies = policies.map((policy) => ({ ...policy, issuer: this.issuer }))
+    this.members = policies.map((_, member) => member)
+    this.stack = stack
+    this.tag = tag
+    this.events = new Reports(() => {
+      this.reports = this.events.decisions
+    })
+    this.events.addAll(on)
+    this.ledger = this.open(store, failure ?? { expectedInstances: 1 })
+    if (failure === undefined && policies.some(({ onStoreFailure = 'local' }) => onStoreFailure === 'local')) {
+      this.events.diagnose(
+        'CATRACA_INSTANCES_UNSTATED',
+        `limiter ${show(name)} admits the whole limit on every instance while its store is gone: ` +
+          'write storeFailure: { expectedInstances: … }',
+      )
+    }
+  }
+
+  /** Whether the store decides, or the declared modes do. */
+  get health(): Health {
+    return this.ledger.health
+  }
+
+  /**
+   * Asks for `cost` units and takes them if they pass. A refusal takes nothing. Without the store the declared mode
+   * answers and the decision is `degraded`.
+   */
+  async take(keys: Keys<R>, options?: SharedTakeOptions): Promise<Decision> {
+    return this.ask(keys, options, true)
+  }
+
+  /**
+   * The answer of {@link SharedLimiter.take} where it is known without a trip, undefined where the store must be asked.
+   * An answer has been charged. Throws for wrong arguments.
+   */
+  tryTake(keys: Keys<R>, options?: SharedTakeOptions): Decision | undefined {
+    const { texts, tags, costs } = this.read(keys, options)
+    const decision = this.ledger.tryApply(this.members, texts, tags, costs)
+    if (this.reports && decision !== undefined) this.events.decided(decision)
+    return decision
+  }
+
+  /** What {@link SharedLimiter.take} would say. Takes nothing, reports nothing; `remaining` is what would pass now. */
+  async peek(keys: Keys<R>, options?: SharedTakeOptions): Promise<Decision> {
+    return this.ask(keys, options, false)
+  }
+
+  /** As `Limiter.refund`; 0 where the store does not answer. */
+  async refund(decision: Decision, units?: number): Promise<number> {
+    checkOwn(decision, this.issuer, this.name)
+    const wanted = units === undefined ? decision.cost : Math.min(checkCost(units), decision.cost)
+    if (decision.charged === 0 || (decision.state & settled) !== 0) return 0
+    decision.state |= settled
+    const given = await Promise.all(decision.stack.map((one) => this.refundOne(one, wanted)))
+    return Math.min(wanted, ...given)
+  }
+
+  /** Gives the permits of a decision back. Does nothing when it holds none, a second time, or after they expired. */
+  async release(decision: Decision): Promise<void> {
+    checkOwn(decision, this.issuer, this.name)
+    const held = decision.stack.filter((one) => one.source.rule.holds && one.charged > 0)
+    await Promise.all(held.map((one) => this.ledger.refund(one, one.charged)))
+  }
+
+  /**
+   * Makes the permits of a decision last for another `permitTtl` from now. False when one of them had expired, when it
+   * holds none, or when the store does not answer.
+   */
+  async renew(decision: Decision): Promise<boolean> {
+    checkOwn(decision, this.issuer, this.name)
+    const held = decision.stack.filter((one) => one.source.rule.holds && one.charged > 0)
+    const renewed = await Promise.all(held.map((one) => this.ledger.renew(one)))
+    return renewed.length > 0 && renewed.every(Boolean)
+  }
+
+  /**
+   * Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards.
+   * Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer.
+   */
+  async reset(keys: SomeKeys<R>, options?: TagOptions): Promise<void> {
+    await this.each(keys, options, async (policy, key, tag) => {
+      await this.ledger.reset(policy, key, tag)
+      await this.ledger.block(policy, key, tag, 0)
+    })
+  }
+
+  /**
+   * Refuses these keys for `duration` from now on all instances, whatever their limits say; a later call replaces an
+   * earlier one. Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer.
+   */
+  async block(keys: SomeKeys<R>, duration: Duration, options?: TagOptions): Promise<void> {
+    const us = durationUs(duration, 'block.duration')
+    await this.each(keys, options, (policy, key, tag) => this.ledger.block(policy, key, tag, us))
+  }
+
+  /** Ends a block. Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer. */
+  async unblock(keys: SomeKeys<R>, options?: TagOptions): Promise<void> {
+    await this.each(keys, options, (policy, key, tag) => this.ledger.block(policy, key, tag, 0))
+  }
+
+  /** Calls `listener` at each event; returns the way to stop. */
+  on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    return this.events.on(event, listener)
+  }
+
+  /** Ends the use of the store, which keeps the states. Later questions reject with `CATRACA_LIMITER_CLOSED`. */
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.ledger.close()
+    this.events.close()
+  }
+
+  private open(store: RemoteStore, failure: StoreFailureOptions): RemoteLedger {
+    const { events } = this
+    const hooks = {
+      evicted: (policy: string, key: string, limited: boolean) => events.emit('evicted', { policy, key, limited }),
+      rebased: (stepMs: number) => events.emit('clock.step', { stepMs, source: 'state' }),
+      closed: () => {
+        this.closed = true
+      },
+      degraded: (cause: unknown) => events.emit('degraded', { cause }),
+      recovered: (durationMs: number, decisions: number) => events.emit('recovered', { durationMs, decisions }),
+      faulty: (policy: string, key: string, cause: unknown) => events.emit('store.fault', { policy, key, cause }),
+      lost: (kind: 'restart' | 'flush' | 'failover', decisionsAtRisk: number) =>
+        events.emit('store.lost', { kind, decisionsAtRisk }),
+      paused: (pauseMs: number) => events.emit('loop.paused', { pauseMs }),
+    }
+    return store.open(this.name, this.policies, hooks, failure)
+  }
+
+  private async ask(keys: Keys<R>, options: SharedTakeOptions | undefined, charge: boolean): Promise<Decision> {
+    const { texts, tags, costs } = this.read(keys, options)
+    const decision = await this.ledger.apply(this.members, texts, tags, costs, charge)
+    if (this.reports && charge) this.events.decided(decision)
+    return decision
+  }
+
+  /** A question as the store is asked it. */
+  private read(keys: unknown, options: SharedTakeOptions | undefined): Asked {
+    if (this.closed) throw limiterClosed(this.name)
+    let cost = 1
+    if (options !== undefined) {
+      if (typeof options === 'object' && options !== null && 'now' in options) throw nowRefused(options.now)
+      checkTakeOptions(options, takeOptions)
+      if (options.cost !== undefined) cost = checkCost(options.cost)
+    }
+    const named = this.stack ? checkKeys(keys) : undefined
+    const texts = this.policies.map(({ name }) => (named === undefined ? checkKey(keys) : keyOf(named, name)))
+    if (texts.includes('')) this.events.emptyKey(this.name)
+    const { tag } = this
+    const tags = tag === undefined ? undefined : texts.map(() => texts[tag] as string)
+    return { texts, tags, costs: texts.map(() => cost) }
+  }
+
+  private async refundOne(one: Decision, units: number): Promise<number> {
+    const given = await this.ledger.refund(one, units)
+    // Permits may have been released before; they say nothing about what the other policies gave back.
+    return one.source.rule.holds && this.stack ? units : given
+  }
+
+  private async each(
+    keys: SomeKeys<R>,
+    options: TagOptions | undefined,
+    run: (policy: number, key: string, tag: string | undefined) => Promise<void>,
+  ): Promise<void> {
+    if (this.closed) throw limiterClosed(this.name)
+    if (options !== undefined) rejectUnknown(['tag'], options, 'options')
+    const asked: [policy: number, key: string][] = []
+    forEachKey(this.policies, this.stack, keys, (policy, key) => asked.push([policy, key]))
+    if (asked.length === 0) return
+    const tag = this.tag === undefined ? undefined : this.tagOf(asked, this.tag, options?.tag)
+    await Promise.all(asked.map(([policy, key]) => run(policy, key, tag)))
+  }
+
+  /** The tag under which the states of these keys stand. */
+  private tagOf(asked: readonly [policy: number, key: string][], policy: number, given: unknown): string {
+    const tag = given ?? asked.find(([member]) => member === policy)?.[1]
+    if (typeof tag === 'string') return tag
+    throw keyInvalid(tag, given === undefined ? `keys.${this.policies[policy]?.name}` : 'options.tag')
+  }
+}
+
+interface Asked {
+  readonly texts: readonly string[]
+  readonly tags: readonly string[] | undefined
+  readonly costs: readonly number[]
+}
+
+const takeOptions = ['cost'] as const
+
+function nowRefused(now: unknown): Error {
+  return optionInvalid('options.now', now, 'memory stores only; a shared store goes by its own clock')
+}

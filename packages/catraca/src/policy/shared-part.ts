@@ -1,0 +1,72 @@
+import type { Decision, Issuer, Source } from '../core/decision.ts'
+import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
+import { HeldPermits } from './held-permits.ts'
+
+/** Some policies that are asked together, by their places in the ledger. */
+export interface Question {
+  readonly members: readonly number[]
+  readonly keys: readonly string[]
+  readonly costs: readonly number[]
+  /** Undefined: each key is its own. */
+  readonly tags: readonly string[] | undefined
+}
+
+/** The policies of a document whose states live in a shared store. */
+export class SharedPart implements Issuer {
+  private readonly ledger: RemoteLedger
+  private readonly held = new HeldPermits((decision) => void this.ledger.renew(decision))
+  /** The store keeps this very object, so that it sees what a document that is put in place says. */
+  private readonly failure: { -readonly [K in keyof StoreFailureOptions]: StoreFailureOptions[K] }
+
+  constructor(
+    store: RemoteStore,
+    name: string,
+    sourcesFor: (issuer: Issuer) => Source[],
+    failure: StoreFailureOptions,
+    hooks: RemoteHooks,
+  ) {
+    this.failure = { ...failure }
+    this.ledger = store.open(name, sourcesFor(this), hooks, this.failure)
+  }
+
+  get health(): Health {
+    return this.ledger.health
+  }
+
+  /** Charges all policies or none, at once where the answer is known without a trip. */
+  take({ members, keys, costs, tags }: Question): Decision | Promise<Decision> {
+    return this.ledger.tryApply(members, keys, tags, costs) ?? this.ledger.apply(members, keys, tags, costs, true)
+  }
+
+  peek({ members, keys, costs, tags }: Question): Promise<Decision> {
+    return this.ledger.apply(members, keys, tags, costs, false)
+  }
+
+  /** Notes that a request goes on with what it was admitted to. */
+  admitted(decision: Decision): void {
+    if (decision.source.rule.holds && decision.charged > 0) this.held.add(decision)
+  }
+
+  /** Gives back what was charged; of permits once. Nobody waits for it. */
+  giveBack(decision: Decision): void {
+    if (decision.source.rule.holds && !this.held.remove(decision)) return
+    if (decision.charged === 0) return
+    void this.ledger.refund(decision, decision.cost)
+  }
+
+  release(decision: Decision): void {
+    if (decision.source.rule.holds) this.giveBack(decision)
+  }
+
+  replace(sourcesFor: (issuer: Issuer) => Source[], { expectedInstances, ceiling }: StoreFailureOptions): void {
+    this.failure.expectedInstances = expectedInstances
+    if (ceiling === undefined) delete this.failure.ceiling
+    else this.failure.ceiling = ceiling
+    this.ledger.replace(sourcesFor(this))
+  }
+
+  close(): void {
+    this.held.stop()
+    this.ledger.close()
+  }
+}
