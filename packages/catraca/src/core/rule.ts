@@ -98,8 +98,8 @@ export interface Rule {
 
 /** A rule as the script of a shared store reads it; texts are made once, not per question. */
 export interface ScriptForm {
-  /** The letter of its step. */
-  readonly kind: 'b' | 'f' | 'c' | 'q' | 'l'
+  /** The letter of its step; a capital where ticks are longer than 1 µs, which is then the last number. */
+  readonly kind: 'b' | 'B' | 'f' | 'c' | 'C' | 'q' | 'l'
   /** What a stored state says about its rule: a letter, what states must share to mean the same, ",", the limit, ";". */
   readonly name: string
   /** The numbers of the rule in the order in which its step reads them, without those that go with the time. */

@@ -66,6 +66,8 @@ export class SharedLimiter<R extends Rules> {
   private closed = false
   /** True when somebody listens to decisions. */
   private reports = false
+  /** True when a question needs neither report nor names; kept so that it costs one comparison. */
+  private direct = false
 
   /** @internal Use `createLimiter`. */
   constructor(name: string, { policies, stack, store, on, failure, tag }: SharedParts) {
@@ -75,9 +77,10 @@ export class SharedLimiter<R extends Rules> {
     this.stack = stack
     this.tag = tag
     this.events = new Reports(() => {
-      this.reports = this.events.decisions
+      this.update()
     })
     this.events.addAll(on)
+    this.update()
     this.ledger = this.open(store, failure ?? { expectedInstances: 1 })
     if (failure === undefined && policies.some(({ onStoreFailure = 'local' }) => onStoreFailure === 'local')) {
       this.events.diagnose(
@@ -97,7 +100,13 @@ export class SharedLimiter<R extends Rules> {
    * Asks for `cost` units and takes them if they pass. A refusal takes nothing. Without the store the declared mode
    * answers and the decision is `degraded`.
    */
-  async take(keys: Keys<R>, options?: SharedTakeOptions): Promise<Decision> {
+  take(keys: Keys<R>, options?: SharedTakeOptions): Promise<Decision> {
+    // The common question takes the shortest way: one rule, a unit, nobody listening.
+    if (options === undefined && this.direct && typeof keys === 'string' && keys !== '') {
+      const texts = [keys]
+      const known = this.ledger.tryApply(this.members, texts, undefined, one)
+      return known === undefined ? this.ledger.apply(this.members, texts, undefined, one, true) : Promise.resolve(known)
+    }
     return this.ask(keys, options, true)
   }
 
@@ -181,6 +190,7 @@ export class SharedLimiter<R extends Rules> {
     this.closed = true
     this.ledger.close()
     this.events.close()
+    this.update()
   }
 
   private open(store: RemoteStore, failure: StoreFailureOptions): RemoteLedger {
@@ -190,6 +200,7 @@ export class SharedLimiter<R extends Rules> {
       rebased: (stepMs: number) => events.emit('clock.step', { stepMs, source: 'state' }),
       closed: () => {
         this.closed = true
+        this.update()
       },
       degraded: (cause: unknown) => events.emit('degraded', { cause }),
       recovered: (durationMs: number, decisions: number) => events.emit('recovered', { durationMs, decisions }),
@@ -203,9 +214,15 @@ export class SharedLimiter<R extends Rules> {
 
   private async ask(keys: Keys<R>, options: SharedTakeOptions | undefined, charge: boolean): Promise<Decision> {
     const { texts, tags, costs } = this.read(keys, options)
-    const decision = await this.ledger.apply(this.members, texts, tags, costs, charge)
+    const known = charge ? this.ledger.tryApply(this.members, texts, tags, costs) : undefined
+    const decision = known ?? (await this.ledger.apply(this.members, texts, tags, costs, charge))
     if (this.reports && charge) this.events.decided(decision)
     return decision
+  }
+
+  private update(): void {
+    this.reports = this.events.decisions
+    this.direct = !this.stack && !this.closed && !this.reports
   }
 
   /** A question as the store is asked it. */
@@ -252,6 +269,9 @@ export class SharedLimiter<R extends Rules> {
     throw keyInvalid(tag, given === undefined ? `keys.${this.policies[policy]?.name}` : 'options.tag')
   }
 }
+
+/** The costs of the common question. */
+const one: readonly number[] = [1]
 
 interface Asked {
   readonly texts: readonly string[]

@@ -83,7 +83,15 @@ export interface RemoteLedger {
  */
 export interface CentralLedger {
   tryApply: RemoteLedger['tryApply']
-  apply: RemoteLedger['apply']
+  /** As {@link RemoteLedger.apply}; where `otherwise` is given it decides what fails, in place of a rejection. */
+  apply(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+    otherwise?: (fault: unknown) => Decision,
+  ): Promise<Decision>
   refund: RemoteLedger['refund']
   renew: RemoteLedger['renew']
   reset: RemoteLedger['reset']

@@ -1,11 +1,12 @@
--- numbers: capacity and drain per tick in levels, µs per tick. The step is that of Bucket.take.
-local capacity, rate, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
-local now, grace = us, 60000000
-if tick ~= '1' then
+-- numbers: capacity and drain per tick in levels; with a capital letter µs per tick. The step is that of Bucket.take.
+local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
+at = at + 6
+if kind == 'B' then
+  tick = ARGV[at]
+  at = at + 1
   now = math.floor(us / tick)
   grace = grace / tick
 end
-at = at + 7
 local elapsed = now - origin
 if elapsed > 0 then
   local gone = elapsed * rate

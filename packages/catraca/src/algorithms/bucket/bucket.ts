@@ -69,9 +69,9 @@ export class Bucket implements Rule {
     this.capacity = burst * exact.unit
     this.graceTicks = graceUs / exact.tickUs
     this.script = {
-      kind: 'b',
+      kind: exact.tickUs === 1 ? 'b' : 'B',
       name: `b${exact.tickUs},${exact.unit},${exact.rate},${burst};`,
-      numbers: [this.capacity, exact.rate, exact.tickUs].map(String),
+      numbers: [this.capacity, exact.rate, ...(exact.tickUs === 1 ? [] : [exact.tickUs])].map(String),
       unit: exact.unit,
       lifeMs: lifeMs(ceilDiv(this.capacity, exact.rate) * exact.tickUs),
     }

@@ -1,11 +1,12 @@
--- numbers: limit, window in ticks, µs per tick. The step is that of SlidingCounter.take.
-local limit, window, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
-local now, grace = us, 60000000
-if tick ~= '1' then
+-- numbers: limit, window in ticks; with a capital letter µs per tick. The step is that of SlidingCounter.take.
+local limit, window, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
+at = at + 6
+if kind == 'C' then
+  tick = ARGV[at]
+  at = at + 1
   now = math.floor(us / tick)
   grace = grace / tick
 end
-at = at + 7
 local natural = math.floor(now / window) * window
 if now >= origin + window then
   if now < origin + 2 * window then prior = level else prior = 0 end

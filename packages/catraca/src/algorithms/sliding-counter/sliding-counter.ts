@@ -58,9 +58,9 @@ class SlidingCounter implements Rule {
     this.graceTicks = graceUs / this.tickUs
     this.options = { limit, windowMs: windowUs / 1_000 }
     this.script = {
-      kind: 'c',
+      kind: this.tickUs === 1 ? 'c' : 'C',
       name: `c${this.tickUs},${this.window},${limit};`,
-      numbers: [limit, this.window, this.tickUs].map(String),
+      numbers: [limit, this.window, ...(this.tickUs === 1 ? [] : [this.tickUs])].map(String),
       unit: 1,
       lifeMs: lifeMs(2 * windowUs),
     }

@@ -94,17 +94,23 @@ export class FailoverLedger implements RemoteLedger {
     costs: readonly number[],
     charge: boolean,
   ): Promise<Decision> {
-    if (!this.storeHealth.mayAsk()) return Promise.resolve(this.decide(members, keys, tags, costs, charge))
+    const { storeHealth } = this
+    if (!storeHealth.mayAsk()) return Promise.resolve(this.decide(members, keys, tags, costs, charge))
+    if (storeHealth.state === 'healthy' && !this.hasQuota) {
+      // The common way: an answer of a healthy store tells nothing new, so nothing waits for it but the caller.
+      const begun = storeHealth.begin()
+      return this.central.apply(members, keys, tags, costs, charge, (cause) => {
+        storeHealth.failed(begun, cause)
+        return this.instead(members, keys, tags, costs, charge, cause)
+      })
+    }
     return this.ask(
       async () => {
         const decision = await this.central.apply(members, keys, tags, costs, charge)
         if (this.hasQuota) for (const one of decision.stack) if (isQuota(one.source)) this.fallback.quotas.seen(one)
         return decision
       },
-      (cause) => {
-        if (kindOf(cause) === 'key') this.tell(members, keys, cause)
-        return this.decide(members, keys, tags, costs, charge)
-      },
+      (cause) => this.instead(members, keys, tags, costs, charge, cause),
     )
   }
 
@@ -148,6 +154,19 @@ export class FailoverLedger implements RemoteLedger {
     this.leave()
     this.fallback.close()
     this.central.close()
+  }
+
+  /** Decides a question that failed. */
+  private instead(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+    cause: unknown,
+  ): Decision {
+    if (kindOf(cause) === 'key') this.tell(members, keys, cause)
+    return this.decide(members, keys, tags, costs, charge)
   }
 
   /** Decides without the store. */

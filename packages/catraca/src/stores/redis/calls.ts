@@ -3,7 +3,7 @@ import { StoreFault } from '../remote.ts'
 import type { Wire } from './client.ts'
 import { Deadlines, type Waiting } from './deadlines.ts'
 import { faultOf, isReadOnly, isUnknownScript } from './fault.ts'
-import { batch } from './script.generated.ts'
+import { batch, decide } from './script.generated.ts'
 
 /** A script as it is stored in the server, and its text. */
 export interface Script {
@@ -17,50 +17,66 @@ const maxBatch = 64
 const connectStepMs = 2
 
 /** One call of a script on its way. */
-export class Call implements Waiting {
+export abstract class Call implements Waiting {
   done = false
   dueMs = 0
+  next: Waiting | undefined = undefined
   /** True once it was sent again: after a lost script or by way of a new primary. */
   again = false
   readonly script: Script
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  private readonly resolve: (answer: unknown) => void
-  private readonly reject: (fault: StoreFault) => void
-  private readonly late: ((answer: unknown) => void) | undefined
 
-  constructor(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    resolve: (answer: unknown) => void,
-    reject: (fault: StoreFault) => void,
-    late?: (answer: unknown) => void,
-  ) {
+  constructor(script: Script, keys: readonly string[], args: readonly string[]) {
     this.script = script
     this.keys = keys
     this.args = args
-    this.resolve = resolve
-    this.reject = reject
-    this.late = late
   }
 
+  /** Once: what the script said. */
+  abstract succeed(answer: unknown): void
+  /** Once: why there is no answer. */
+  abstract fail(fault: StoreFault): void
+  /** An answer that came after the call was given up. */
+  late(_answer: unknown): void {}
+
   answer(answer: unknown): void {
-    if (this.done) this.late?.(answer)
+    if (this.done) this.late(answer)
     else {
       this.done = true
-      this.resolve(answer)
+      this.succeed(answer)
     }
   }
 
-  fail(fault: StoreFault): void {
+  end(fault: StoreFault): void {
     if (this.done) return
     this.done = true
-    this.reject(fault)
+    this.fail(fault)
   }
 
   expire(): void {
-    this.reject(new StoreFault('slow', 'the store did not answer in time'))
+    this.fail(new StoreFault('slow', 'the store did not answer in time'))
+  }
+}
+
+/** A call whose answer is a promise. */
+export class PromisedCall extends Call {
+  readonly promise: Promise<unknown>
+  private settle: [(answer: unknown) => void, (fault: StoreFault) => void] | undefined
+
+  constructor(script: Script, keys: readonly string[], args: readonly string[]) {
+    super(script, keys, args)
+    this.promise = new Promise((resolve, reject) => {
+      this.settle = [resolve, reject]
+    })
+  }
+
+  succeed(answer: unknown): void {
+    this.settle?.[0](answer)
+  }
+
+  fail(fault: StoreFault): void {
+    this.settle?.[1](fault)
   }
 }
 
@@ -88,7 +104,7 @@ export class Calls {
   send(call: Call): void {
     const { connection } = this.wire
     if (connection === 'away') {
-      call.fail(new StoreFault('gone', 'the client of the store is not connected'))
+      call.end(new StoreFault('gone', 'the client of the store is not connected'))
       return
     }
     this.deadlines.add(call)
@@ -113,12 +129,12 @@ export class Calls {
     this.held = []
     for (const call of held) {
       if (connection === 'ready') this.write(call)
-      else call.fail(new StoreFault('gone', 'the client of the store could not connect'))
+      else call.end(new StoreFault('gone', 'the client of the store could not connect'))
     }
   }
 
   private write(call: Call): void {
-    if (!this.batches || call.script === batch) this.transmit(call)
+    if (!this.batches || call.script !== decide) this.transmit(call)
     else if (this.gathering) this.gathered.push(call)
     else {
       // The first of a turn goes at once. Those that follow in the same turn leave together, in the same write: this
@@ -137,7 +153,7 @@ export class Calls {
     for (let from = 0; from < gathered.length; from += maxBatch) {
       const calls = gathered.slice(from, from + maxBatch)
       const [first] = calls
-      this.transmit(calls.length === 1 ? (first as Call) : together(calls))
+      this.transmit(calls.length === 1 ? (first as Call) : new Together(calls))
     }
   }
 
@@ -146,22 +162,24 @@ export class Calls {
     try {
       sent = this.wire.evalsha(call.script.sha, call.keys, call.args)
     } catch (error) {
-      call.fail(faultOf(error))
+      call.end(faultOf(error))
       return
     }
     sent.then(
-      (answer) => call.answer(answer),
+      (answer) => {
+        call.answer(answer)
+        this.deadlines.forget()
+      },
       (error: unknown) => this.failed(call, error),
     )
   }
 
   private failed(call: Call, error: unknown): void {
-    if (call.done) return
     if (!call.again && isUnknownScript(error)) {
       call.again = true
       this.wire.eval(call.script.text, call.keys, call.args).then(
         (answer) => call.answer(answer),
-        (second: unknown) => call.fail(faultOf(second)),
+        (second: unknown) => call.end(faultOf(second)),
       )
     } else if (!call.again && isReadOnly(error)) {
       call.again = true
@@ -172,7 +190,7 @@ export class Calls {
       }
       // Held until the client is back, also one that was connected before.
       this.retry(call, error)
-    } else call.fail(faultOf(error))
+    } else call.end(faultOf(error))
   }
 
   private retry(call: Call, error: unknown): void {
@@ -180,34 +198,37 @@ export class Calls {
       if (call.done) return
       if (this.wire.connection === 'ready') this.transmit(call)
       else if (call.dueMs - elapsedMs() > connectStepMs) this.retry(call, error)
-      else call.fail(faultOf(error))
+      else call.end(faultOf(error))
     })
   }
 }
 
-/** Several calls of the same script as one, in which none waits for the success of another. */
-function together(calls: readonly Call[]): Call {
-  const args = [`${calls.length}`]
-  for (const call of calls) args.push(`${call.keys.length}`, `${call.args.length}`, ...call.args)
-  const one = new Call(
-    batch,
-    calls.flatMap(({ keys }) => keys),
-    args,
-    (answers) => {
-      calls.forEach((call, index) => {
-        const answer = (answers as unknown[])[index] as unknown[]
-        if (typeof answer?.[0] === 'string') call.fail(faultOf(new BatchError(answer[0])))
-        else call.answer(answer)
-      })
-    },
-    (fault) => {
-      for (const call of calls) call.fail(fault)
-    },
-    (answers) => {
-      calls.forEach((call, index) => call.answer((answers as unknown[])[index]))
-    },
-  )
-  return one
+/** Several questions as one call, in which none waits for the success of another. */
+class Together extends Call {
+  private readonly calls: readonly Call[]
+
+  constructor(calls: readonly Call[]) {
+    const args = [`${calls.length}`]
+    for (const call of calls) args.push(`${call.keys.length}`, `${call.args.length}`, ...call.args)
+    super(
+      batch,
+      calls.flatMap(({ keys }) => keys),
+      args,
+    )
+    this.calls = calls
+  }
+
+  succeed(answers: unknown): void {
+    this.calls.forEach((call, index) => {
+      const answer = (answers as unknown[])[index] as unknown[]
+      if (typeof answer?.[0] === 'string') call.end(faultOf(new BatchError(answer[0])))
+      else call.answer(answer)
+    })
+  }
+
+  fail(fault: StoreFault): void {
+    for (const call of this.calls) call.end(fault)
+  }
 }
 
 /** The error of one question of a batch. */

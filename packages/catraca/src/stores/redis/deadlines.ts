@@ -2,17 +2,19 @@ import { afterPoll, elapsedMs, later } from '../../core/clock.ts'
 
 /** Something that is waited for. */
 export interface Waiting {
-  /** True when it was answered. */
+  /** True when it was answered or given up. */
   done: boolean
   /** Monotonic ms at which it is given up. */
   dueMs: number
+  /** What was sent next. */
+  next: Waiting | undefined
   /** It was not answered in time. */
   expire(): void
 }
 
 /**
- * One timer for all that is waited for, as all of it is given the same time: a list in the order of its ends. Ends are
- * seen up to a tenth of the time late.
+ * One timer for all that is waited for, as all of it is given the same time: a list in the order of its ends, which lets
+ * go of what is answered. Ends are seen up to two tenths of the time late.
  *
  * An end that has come is looked at again after the next poll phase, in which answers that had arrived are read. A timer
  * that comes late by more than the time itself says that this process stood still: then everything gets its time anew.
@@ -21,9 +23,10 @@ export class Deadlines {
   private readonly timeoutMs: number
   private readonly stepMs: number
   private readonly paused: (pauseMs: number) => void
-  private waiting: Waiting[] = []
-  private first = 0
-  private dueMs = 0
+  private first: Waiting | undefined
+  private last: Waiting | undefined
+  /** When the timer should come. */
+  private lookMs = 0
   private armed = false
 
   constructor(timeoutMs: number, paused: (pauseMs: number) => void) {
@@ -33,57 +36,51 @@ export class Deadlines {
   }
 
   add(one: Waiting): void {
-    one.dueMs = elapsedMs() + this.timeoutMs
-    this.waiting.push(one)
     if (!this.armed) this.arm()
+    // From the next look on, so that the clock is not read for each call.
+    one.dueMs = this.lookMs + this.timeoutMs
+    if (this.last === undefined) this.first = one
+    else this.last.next = one
+    this.last = one
+  }
+
+  /** Lets go of what was answered, oldest first. Called at each answer, so that nothing is kept longer than it waits. */
+  forget(): void {
+    while (this.first?.done === true) this.first = this.first.next
+    if (this.first === undefined) this.last = undefined
   }
 
   private arm(): void {
     this.armed = true
-    this.dueMs = elapsedMs() + this.stepMs
+    this.lookMs = elapsedMs() + this.stepMs
     later(this.stepMs, () => this.look())
   }
 
   private look(): void {
     const now = elapsedMs()
-    const pauseMs = now - this.dueMs
+    const pauseMs = now - this.lookMs
     if (pauseMs > this.timeoutMs) {
-      for (let index = this.first; index < this.waiting.length; index++) {
-        const one = this.waiting[index] as Waiting
-        if (!one.done) one.dueMs = now + this.timeoutMs
-      }
+      for (let one = this.first; one !== undefined; one = one.next) one.dueMs = now + this.timeoutMs
       this.paused(pauseMs)
     }
     this.forget()
-    if ((this.waiting[this.first]?.dueMs ?? Infinity) <= now) afterPoll(() => this.end(now))
-    else this.next()
+    if ((this.first?.dueMs ?? Infinity) <= now) afterPoll(() => this.end(now))
+    else this.rearm()
   }
 
   private end(now: number): void {
     this.forget()
-    while ((this.waiting[this.first]?.dueMs ?? Infinity) <= now) {
-      const one = this.waiting[this.first] as Waiting
+    while (this.first !== undefined && this.first.dueMs <= now) {
+      const one = this.first
       one.done = true
-      one.expire()
       this.forget()
+      one.expire()
     }
-    this.next()
+    this.rearm()
   }
 
-  private next(): void {
-    if (this.first < this.waiting.length) this.arm()
-    else {
-      this.waiting = []
-      this.first = 0
-      this.armed = false
-    }
-  }
-
-  /** Lets go of what was answered, oldest first. */
-  private forget(): void {
-    while (this.waiting[this.first]?.done === true) this.first++
-    if (this.first < 1_024 || this.first * 2 < this.waiting.length) return
-    this.waiting = this.waiting.slice(this.first)
-    this.first = 0
+  private rearm(): void {
+    if (this.first === undefined) this.armed = false
+    else this.arm()
   }
 }

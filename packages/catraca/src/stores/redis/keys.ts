@@ -4,12 +4,15 @@ import { storedKey } from '../key.ts'
 /** Grows when states are stored in another form, so that two versions never read each other's. */
 const format = 1
 
+/** Longer tags, in UTF-16 units, stand as a hash. */
+const maxTag = 128
+
 /**
- * The name of a state in Redis: prefix, `{tag}`, format, then limiter, policy and partition key, each after its length, so
- * that no two differ only by where a part ends. The policy's numbers and the plan are not in it: an edit mints no budget.
+ * The name of a state in Redis: prefix, `{tag}`, format, then limiter and policy, each after its length, so that no two
+ * differ only by where a part ends. The policy's numbers and the plan are not in it: an edit mints no budget.
  *
- * The tag is 32 bits of hash of the partition key, or of what policies nested under one tag share; keys of one tag are
- * on one node of a cluster.
+ * The tag is the partition key itself; where it is another, or the key cannot stand in braces, the key follows at the end.
+ * Keys of one tag are on one node of a cluster.
  */
 export class KeyNames {
   private readonly before: string
@@ -20,10 +23,11 @@ export class KeyNames {
     this.after = `}${format}${part(limiter)}${part(policy)}`
   }
 
-  /** Cost: about 2 ns per character. */
   nameOf(key: string, tag: string | undefined): string {
-    const stored = wellFormed(key) ? storedKey(key) : `\u0000${sha256(key)}`
-    return `${this.before}${hash(tag ?? key)}${this.after}${stored.length}:${stored}`
+    if (tag === undefined && fits(key)) return this.before + key + this.after
+    const stored = isWellFormed(key) ? storedKey(key) : hashed(key)
+    const inBraces = tag ?? key
+    return `${this.before}${fits(inBraces) ? inBraces : hashed(inBraces)}${this.after}${part(stored)}`
   }
 }
 
@@ -42,14 +46,17 @@ function part(text: string): string {
   return `${text.length}:${text}`
 }
 
+/** True for a text that can stand in braces as it is. */
+function fits(text: string): boolean {
+  const { length } = text
+  return length > 0 && length <= maxTag && !text.includes('}') && text.charCodeAt(0) !== 0 && isWellFormed(text)
+}
+
 /** Halves of characters have no form in UTF-8: two keys that differ in them alone would be one. */
-function wellFormed(key: string): boolean {
+function isWellFormed(key: string): boolean {
   return (key as string & { isWellFormed?: () => boolean }).isWellFormed?.() ?? !/[\ud800-\udfff]/.test(key)
 }
 
-/** FNV-1a of the UTF-16 units. */
-function hash(text: string): string {
-  let state = 0x811c9dc5
-  for (let index = 0; index < text.length; index++) state = Math.imul(state ^ text.charCodeAt(index), 0x01000193)
-  return (state >>> 0).toString(36)
+function hashed(text: string): string {
+  return `\u0000${sha256(text)}`
 }

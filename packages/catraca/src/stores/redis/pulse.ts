@@ -1,5 +1,5 @@
 import { later } from '../../core/clock.ts'
-import { Call, type Calls } from './calls.ts'
+import { type Calls, PromisedCall } from './calls.ts'
 import type { Wire } from './client.ts'
 import { storeKey } from './keys.ts'
 import { pulse } from './script.generated.ts'
@@ -77,10 +77,9 @@ export class Pulse {
   private async look(): Promise<void> {
     const { charged } = this
     const fresh = name()
-    const answer = await new Promise((resolve, reject) => {
-      this.calls.send(new Call(pulse, this.keys, [fresh, this.id, `${instanceLifeUs}`], resolve, reject))
-    })
-    const [marker, instances, runId] = answer as [string, number, string]
+    const call = new PromisedCall(pulse, this.keys, [fresh, this.id, `${instanceLifeUs}`])
+    this.calls.send(call)
+    const [marker, instances, runId] = (await call.promise) as [string, number, string]
     this.instances = instances
     const before = this.known
     this.known = { marker: marker === '' ? fresh : marker, runId }

@@ -5,10 +5,12 @@ import type { Rule } from '../../core/rule.ts'
 /** What of a question to one policy never changes, as texts. */
 export class Member {
   readonly source: Source
-  /** What its change of rule does, as the script reads it; empty for `keep`. */
-  readonly change: string
+  /** What its change of rule does, as the script reads it; `k` for `keep`. */
+  readonly change: 'k' | 'p' | 'r'
+  /** True where the state is a list. */
   readonly list: boolean
-  private readonly unit: number
+  /** Numbers of a short answer: level; prior of a counter; lead and wait of a list. */
+  readonly size: 1 | 2 | 3
   private readonly oneCost: string
   private readonly life: string
 
@@ -17,28 +19,47 @@ export class Member {
     this.source = source
     this.change = source.onRuleChange === 'proportional' ? 'p' : source.onRuleChange === 'reset' ? 'r' : 'k'
     this.list = script.kind === 'l'
-    this.unit = script.unit
+    this.size = this.list ? 3 : script.name.startsWith('c') ? 2 : 1
     this.oneCost = `${script.unit}`
     this.life = `${script.lifeMs}`
+  }
+
+  /** All arguments of a question that takes from this policy alone. */
+  alone(cost: number, permit: number, nowUs: number): string[] {
+    const { kind, name, numbers } = this.source.rule.script
+    if (numbers.length !== 2 || this.list) {
+      const args: string[] = []
+      this.ask(args, cost, permit, nowUs)
+      return args
+    }
+    // The common ones, made at their full length at once.
+    const [first, second] = numbers as readonly [string, string]
+    return [kind, name, this.costText(cost), this.life, first, second]
   }
 
   /** Adds the arguments of a question: letter, name, cost in levels, life, numbers of the rule, then those of the time. */
   ask(args: string[], cost: number, permit: number, nowUs: number): void {
     const { kind, name, numbers, timed } = this.source.rule.script
-    args.push(kind, name, cost === 1 ? this.oneCost : `${cost * this.unit}`, this.life)
-    for (let index = 0; index < numbers.length; index++) args.push(numbers[index] as string)
+    args.push(kind, name, this.costText(cost), this.life, ...numbers)
     if (this.list) args.push(`${permit}`)
     else if (timed !== undefined) args.push(...timed(nowUs))
   }
+
+  private costText(cost: number): string {
+    return cost === 1 ? this.oneCost : `${cost * this.source.rule.script.unit}`
+  }
 }
 
-/** One question on its way, and what its answer means. */
+/** A question on its way; `permits` for members that keep a list. */
 export interface Question {
   readonly members: readonly Member[]
-  readonly keys: readonly string[]
-  readonly costs: readonly number[]
-  readonly charge: boolean
   readonly permits: readonly number[]
+  readonly what: {
+    /** Partition keys. */
+    readonly asked: readonly string[]
+    readonly costs: readonly number[]
+    readonly charge: boolean
+  }
 }
 
 /** A state as of the answer. Used for one after the other. */
@@ -46,108 +67,175 @@ const scratch = new Float64Array(3)
 
 /**
  * Reads an answer of the script: µs now, then of each policy its level before the charge, as −1 − level where it refuses.
- * What follows from the level is computed by the rule itself, as in memory. Undefined where the question came with the
- * periods of another time.
+ * What follows from the level is computed by the rule itself, as in memory. `rebased` hears of states of a broken clock.
  */
 export function decisionOf(question: Question, answer: readonly number[], rebased: (stepMs: number) => void): Decision {
-  const { members, charge } = question
+  const { members, permits } = question
+  const { asked, costs, charge } = question.what
   const first = answer[0] as number
   const long = first < 0
   const nowUs = long ? -first : first
   let mask = long ? (answer[answer.length - 1] as number) : 0
-  const said: Said[] = []
+  const alone = members.length === 1
+  // Of one policy the sign says it all; of a stack all signs must be read before anything is known to be charged.
+  const taken = charge && (alone ? (answer[1] as number) >= 0 : allPass(members, answer, mask))
+  const bits = taken ? 0 : peeked
+  const parts: Decision[] = []
   let at = 1
-  let all = true
-  for (const member of members) {
+  for (let index = 0; index < members.length; index++) {
+    const member = members[index] as Member
     const atLength = mask % 2 === 1
     mask = (mask - (mask % 2)) / 2
-    const one = read(member, answer, at, atLength)
-    at += one.size
-    if (one.stepUs > 0 && charge) rebased(one.stepUs / 1_000)
-    if (!one.passes) all = false
-    said.push(one)
+    const [key, cost, permit] = [asked[index] as string, costs[index] as number, permits[index] as number]
+    const decision = atLength
+      ? partAtLength(member, key, cost, permit, nowUs, taken, bits, answer, at, charge ? rebased : undefined)
+      : member.list
+        ? listPart(
+            member,
+            key,
+            cost,
+            permit,
+            nowUs,
+            taken,
+            bits,
+            answer[at] as number,
+            answer[at + 1] as number,
+            answer[at + 2] as number,
+            0,
+          )
+        : statePart(
+            member,
+            key,
+            cost,
+            nowUs,
+            taken,
+            bits,
+            answer[at] as number,
+            undefined,
+            member.size === 2 ? (answer[at + 1] as number) : 0,
+            0,
+          )
+    if (alone) return decision
+    parts.push(decision)
+    at += atLength ? sizeAtLength : member.size
   }
-  const taken = charge && all
-  const bits = taken ? 0 : peeked
-  const parts = members.map((member, index) => part(question, member, index, said[index] as Said, nowUs, taken, bits))
-  return parts.length === 1 ? (parts[0] as Decision) : decideStack(parts, charge ? 0 : peeked)
+  return decideStack(parts, charge ? 0 : peeked)
 }
 
-/** The time of an answer that has nothing else to say. */
-export function timeOnly(answer: readonly number[]): number | undefined {
-  return answer.length === 1 ? answer[0] : undefined
+/** True for the answer that only says the time: the question came with the periods of another. */
+export function isTimeOnly(answer: readonly number[]): boolean {
+  return answer.length === 1
 }
 
-interface Said {
-  readonly size: number
-  readonly passes: boolean
-  readonly level: number
-  /** Stored time less now, in ticks; undefined where it follows from the rule. */
-  readonly lead: number | undefined
-  readonly prior: number
-  readonly wait: number
-  readonly blockedUs: number
-  readonly stepUs: number
-}
+const sizeAtLength = 5
 
-function read(member: Member, answer: readonly number[], at: number, atLength: boolean): Said {
-  const coded = answer[at] as number
-  const passes = coded >= 0
-  const level = passes ? coded : -1 - coded
-  const { kind } = member.source.rule.script
-  const more = (offset: number): number => answer[at + offset] as number
-  if (atLength) {
-    const [prior, wait] = member.list ? [0, more(2)] : [more(2), 0]
-    return { size: 5, passes, level, lead: more(1), prior, wait, blockedUs: more(3), stepUs: more(4) }
+function allPass(members: readonly Member[], answer: readonly number[], mask: number): boolean {
+  let at = 1
+  let rest = mask
+  for (const member of members) {
+    if ((answer[at] as number) < 0) return false
+    at += rest % 2 === 1 ? sizeAtLength : member.size
+    rest = (rest - (rest % 2)) / 2
   }
-  if (member.list) {
-    return { size: 3, passes, level, lead: more(1), prior: 0, wait: more(2), blockedUs: 0, stepUs: 0 }
-  }
-  const prior = kind === 'c' ? more(1) : 0
-  return { size: kind === 'c' ? 2 : 1, passes, level, lead: undefined, prior, wait: 0, blockedUs: 0, stepUs: 0 }
+  return true
 }
 
-function part(
-  question: Question,
+function partAtLength(
   member: Member,
-  index: number,
-  said: Said,
+  key: string,
+  cost: number,
+  permit: number,
   nowUs: number,
   taken: boolean,
   bits: number,
+  answer: readonly number[],
+  at: number,
+  rebased: ((stepMs: number) => void) | undefined,
 ): Decision {
-  const { source } = member
-  const { rule } = source
-  const key = question.keys[index] as string
-  const cost = question.costs[index] as number
-  const impossible = cost > rule.limit
-  const blocked = said.blockedUs > 0 && !impossible
-  const code = reasonCode(said.passes ? 'ok' : impossible ? 'impossible' : blocked ? 'blocked' : rule.denial) | bits
-  if (member.list) {
-    const level = taken ? said.level + cost : said.level
-    const wait = said.passes ? 0 : impossible ? Infinity : Math.max(said.wait, said.blockedUs)
-    const left = blocked ? 0 : Math.max(0, rule.limit - level)
-    const lead = taken ? Math.max(0, said.lead ?? 0) : (said.lead ?? 0)
-    return new Decision(source, key, code, nowUs, cost, left, lead, level, question.permits[index] as number, wait)
-  }
-  const now = tickOf(nowUs, rule)
-  // A key never seen has the stored time that the answer did not say.
-  scratch.fill(0)
-  if (said.lead === undefined) rule.charge(scratch, 0, now, 0, 0)
-  else scratch[0] = now + said.lead
-  scratch[1] = said.level
-  scratch[2] = said.prior
-  let waitUs = 0
-  if (!said.passes) {
-    const wait = rule.wait(scratch, 0, now, cost)
-    waitUs = Math.max(wait === Infinity ? Infinity : (now + wait) * rule.tickUs - nowUs, said.blockedUs)
-  }
-  if (taken) rule.charge(scratch, 0, now, cost, 0)
-  const left = blocked ? 0 : rule.remaining(scratch, 0, now)
-  const lead = (scratch[0] as number) - now
-  return new Decision(source, key, code, nowUs, cost, left, lead, scratch[1] as number, scratch[2] as number, waitUs)
+  const [coded, lead, more, blockedUs, stepUs] = answer.slice(at, at + sizeAtLength) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if (stepUs > 0) rebased?.(stepUs / 1_000)
+  return member.list
+    ? listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, more, blockedUs)
+    : statePart(member, key, cost, nowUs, taken, bits, coded, lead, more, blockedUs)
 }
 
-export function tickOf(nowUs: number, { tickUs }: Rule): number {
+/** The decision of a rule whose state are numbers. `lead` is undefined where the stored time follows from the rule. */
+function statePart(
+  { source }: Member,
+  key: string,
+  cost: number,
+  nowUs: number,
+  taken: boolean,
+  bits: number,
+  coded: number,
+  lead: number | undefined,
+  prior: number,
+  blockedUs: number,
+): Decision {
+  const { rule } = source
+  const now = tickOf(nowUs, rule)
+  // A key never seen has the stored time that the answer did not say.
+  scratch[0] = 0
+  scratch[1] = 0
+  scratch[2] = 0
+  if (lead === undefined) rule.charge(scratch, 0, now, 0, 0)
+  else scratch[0] = now + lead
+  scratch[1] = coded < 0 ? -1 - coded : coded
+  scratch[2] = prior
+  let code = bits
+  let waitUs = 0
+  let left: number
+  if (coded < 0) {
+    const wait = rule.wait(scratch, 0, now, cost)
+    const impossible = wait === Infinity
+    code |= reasonCode(impossible ? 'impossible' : blockedUs > 0 ? 'blocked' : rule.denial)
+    waitUs = impossible ? Infinity : Math.max((now + wait) * rule.tickUs - nowUs, blockedUs)
+    left = blockedUs > 0 && !impossible ? 0 : rule.remaining(scratch, 0, now)
+  } else if (taken && rule.take !== undefined) {
+    left = rule.take(scratch, 0, now, cost)
+  } else {
+    if (taken) rule.charge(scratch, 0, now, cost, 0)
+    left = rule.remaining(scratch, 0, now)
+  }
+  const [origin, level] = scratch as unknown as [number, number]
+  return new Decision(source, key, code, nowUs, cost, left, origin - now, level, scratch[2] as number, waitUs)
+}
+
+/** The decision of a rule that keeps a list, whose wait the script knows. */
+function listPart(
+  { source }: Member,
+  key: string,
+  cost: number,
+  permit: number,
+  nowUs: number,
+  taken: boolean,
+  bits: number,
+  coded: number,
+  lead: number,
+  wait: number,
+  blockedUs: number,
+): Decision {
+  const { rule } = source
+  if (coded >= 0) {
+    const level = taken ? coded + cost : coded
+    const ahead = taken ? Math.max(0, lead) : lead
+    return new Decision(source, key, bits, nowUs, cost, Math.max(0, rule.limit - level), ahead, level, permit, 0)
+  }
+  const level = -1 - coded
+  const impossible = cost > rule.limit
+  const blocked = blockedUs > 0 && !impossible
+  const code = bits | reasonCode(impossible ? 'impossible' : blocked ? 'blocked' : rule.denial)
+  const waitUs = impossible ? Infinity : Math.max(wait, blockedUs)
+  const left = blocked ? 0 : Math.max(0, rule.limit - level)
+  return new Decision(source, key, code, nowUs, cost, left, lead, level, permit, waitUs)
+}
+
+function tickOf(nowUs: number, { tickUs }: Rule): number {
   return tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
 }

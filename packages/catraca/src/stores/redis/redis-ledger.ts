@@ -1,12 +1,13 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
-import { type CentralLedger, StoreFault } from '../remote.ts'
-import { Call, type Calls, type Script } from './calls.ts'
+import type { CentralLedger } from '../remote.ts'
+import { Ask, type Otherwise } from './ask.ts'
+import { type Calls, PromisedCall } from './calls.ts'
 import { DenyCache } from './deny-cache.ts'
 import { KeyNames, sameTag } from './keys.ts'
 import { nextPermit } from './permits.ts'
-import { decisionOf, Member, type Question, timeOnly } from './question.ts'
-import { amend, decide } from './script.generated.ts'
+import { decisionOf, Member } from './question.ts'
+import { amend } from './script.generated.ts'
 
 /** What a ledger needs of its store. */
 export interface LedgerStore {
@@ -81,11 +82,13 @@ export class RedisLedger implements CentralLedger {
     tags: readonly string[] | undefined,
     costs: readonly number[],
     charge: boolean,
+    otherwise?: Otherwise,
   ): Promise<Decision> {
     if (this.store.cluster && members.length > 1 && !sameTag(tags ?? keys)) {
-      return this.applyApart(members, keys, tags, costs, charge)
+      const apart = this.applyApart(members, keys, tags, costs, charge)
+      return otherwise === undefined ? apart : apart.catch(otherwise)
     }
-    return this.ask(members, keys, tags, costs, charge, clockUs(), true)
+    return this.ask(members, keys, tags, costs, charge, otherwise)
   }
 
   refund(decision: Decision, units: number): Promise<number> {
@@ -144,54 +147,44 @@ export class RedisLedger implements CentralLedger {
     this.onClose()
   }
 
+  /** Asks in one trip. */
   private ask(
     places: readonly number[],
     keys: readonly string[],
     tags: readonly string[] | undefined,
     costs: readonly number[],
     charge: boolean,
-    sentUs: number,
-    again: boolean,
+    otherwise: Otherwise | undefined,
   ): Promise<Decision> {
-    const count = places.length
-    const members: Member[] = []
-    const names: string[] = []
-    const permits: number[] = []
-    const args: string[] = ['']
-    let list = false
-    let changes = ''
-    let changed = false
-    for (let index = 0; index < count; index++) {
-      const place = places[index] as number
-      const member = this.members[place] as Member
-      const permit = member.list ? nextPermit() : 0
-      if (member.list) list = true
-      if (member.change !== 'k') changed = true
-      changes += member.change
-      members.push(member)
-      permits.push(permit)
-      names.push((this.names[place] as KeyNames).nameOf(keys[index] as string, tags?.[index]))
-      member.ask(args, costs[index] as number, permit, sentUs)
-    }
-    args[0] = (charge ? (list ? 'T' : 't') : list ? 'P' : 'p') + (changed ? changes : '')
-    const question: Question = { members, keys, costs, charge, permits }
     return new Promise((resolve, reject) => {
-      const answered = (answer: unknown): void => {
-        const time = timeOnly(answer as number[])
-        if (time !== undefined) {
-          // The clock here is off by more than a period of a quota: once more, by the store's.
-          if (again) resolve(this.ask(places, keys, tags, costs, charge, time, false))
-          else reject(new StoreFault('refuses', 'the time of the store moved while it was asked'))
-          return
-        }
-        const decision = decisionOf(question, answer as number[], this.rebased)
-        this.tag(decision, tags)
-        if (charge) this.learn(places, decision, sentUs)
-        resolve(decision)
-      }
-      const late = list && charge ? (answer: unknown) => this.abandon(question, answer, tags) : undefined
-      this.store.calls.send(new Call(decide, names, args, answered, reject, late))
+      this.store.calls.send(
+        Ask.of(this, { places, asked: keys, tags, costs, charge }, clockUs(), resolve, reject, otherwise),
+      )
     })
+  }
+
+  /** @internal */
+  member(place: number): Member {
+    return this.members[place] as Member
+  }
+
+  /** @internal */
+  nameOf(place: number, key: string, tag: string | undefined): string {
+    return (this.names[place] as KeyNames).nameOf(key, tag)
+  }
+
+  /** @internal The decision an answer means. */
+  read(ask: Ask, answer: readonly number[]): Decision {
+    const { tags, charge, places } = ask.what
+    const decision = decisionOf(ask, answer, this.rebased)
+    if (tags !== undefined) this.tag(decision, tags)
+    if (charge) this.learn(places, decision, ask.sentUs)
+    return decision
+  }
+
+  /** @internal Sends a question. */
+  send(ask: Ask): void {
+    this.store.calls.send(ask)
   }
 
   private learn(places: readonly number[], decision: Decision, sentUs: number): void {
@@ -207,16 +200,13 @@ export class RedisLedger implements CentralLedger {
     }
   }
 
-  /** A permit that came after its call was given up is nobody's. */
-  private abandon(question: Question, answer: unknown, tags: readonly string[] | undefined): void {
-    if (!Array.isArray(answer) || answer.length === 1 || typeof answer[0] !== 'number') return
-    const decision = decisionOf(question, answer as number[], this.rebased)
-    this.tag(decision, tags)
-    for (const one of decision.stack) if (one.source.rule.holds) this.refund(one, one.cost).catch(() => {})
+  /** @internal A permit that came after its call was given up is nobody's. */
+  abandon(ask: Ask, answer: readonly number[]): void {
+    const { stack } = this.read(ask, answer)
+    for (const one of stack) if (one.source.rule.holds) this.refund(one, one.cost).catch(() => {})
   }
 
-  private tag(decision: Decision, tags: readonly string[] | undefined): void {
-    if (tags === undefined) return
+  private tag(decision: Decision, tags: readonly string[]): void {
     decision.stack.forEach((one, index) => {
       this.tagOf.set(one, tags[index] as string)
     })
@@ -238,7 +228,6 @@ export class RedisLedger implements CentralLedger {
       const tag = (tags ?? keys)[index] as string
       groups.set(tag, [...(groups.get(tag) ?? []), index])
     })
-    const sentUs = clockUs()
     const pick = <T>(from: readonly T[], group: readonly number[]): T[] => group.map((index) => from[index] as T)
     const asked = [...groups.values()].map(async (group) => {
       const own = tags === undefined ? undefined : pick(tags, group)
@@ -248,8 +237,7 @@ export class RedisLedger implements CentralLedger {
         own,
         pick(costs, group),
         charge,
-        sentUs,
-        true,
+        undefined,
       )
       return { group, decision }
     })
@@ -277,9 +265,8 @@ export class RedisLedger implements CentralLedger {
   private amend(member: number, key: string, tag: string | undefined, args: readonly string[]): Promise<number> {
     this.denials.forget(member, key)
     const name = (this.names[member] as KeyNames).nameOf(key, tag)
-    const script: Script = amend
-    return new Promise((resolve, reject) => {
-      this.store.calls.send(new Call(script, [name], args, (answer) => resolve(answer as number), reject))
-    })
+    const call = new PromisedCall(amend, [name], args)
+    this.store.calls.send(call)
+    return call.promise as Promise<number>
   }
 }

@@ -11,6 +11,7 @@ if string.sub(raw, 25) == name then
 origin, level, prior = struct.unpack('<ddd', raw)
 else
 local value, missing = raw, 0
+local letter = string.sub(name, 1, 1)
 local position, ending, parked = 25, 0, {}
 while true do
 local mark = string.byte(value, position)
@@ -81,7 +82,7 @@ if ends > time then units = units + own end
 end
 return units
 end
-local mode = string.sub(op, 1 + member, 1 + member)
+local mode = string.sub(op, 2 + member, 2 + member)
 if old ~= name then
 moved = true
 if kin(old) then
@@ -119,7 +120,7 @@ for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[i
 end
 if old ~= name then
 local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
-if kind == 'b' then
+if letter == 'b' then
 local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
 local myTick, myUnit = string.match(name, '^b(%d+),(%d+)')
 tick, unit, rate, myTick, myUnit = tick + 0, unit + 0, rate + 0, myTick + 0, myUnit + 0
@@ -155,18 +156,18 @@ o = math.ceil(seen * tick / myTick)
 if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
 l = scaled(l)
 q = scaled(q) + limit * myUnit
-elseif kind == 'c' then
+elseif letter == 'c' then
 o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
 end
 if mode == 'p' then
 l = math.ceil(l * limit / before)
-if kind == 'c' then q = math.ceil(q * limit / before) end
+if letter == 'c' then q = math.ceil(q * limit / before) end
 end
 end
 origin, level, prior = o, l, q
-if kind ~= 'b' then missing = missing - used(o, l, q, name, '') end
+if letter ~= 'b' then missing = missing - used(o, l, q, name, '') end
 if missing > 0 then
-if kind == 'b' then
+if letter == 'b' then
 local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
 local now = math.floor(us / tick)
 if now > origin or origin - now > 60000000 / tick then
@@ -178,7 +179,7 @@ if debt > 9007199254740992 then debt = debt * (1 + 2 ^ -50) end
 level = math.max(level, debt)
 else
 local start = us
-if kind == 'c' then
+if letter == 'c' then
 local tick, window = string.match(name, '^c(%d+),(%d+)')
 start = math.floor(math.floor(us / tick) / window) * window
 if origin < start then
@@ -203,14 +204,15 @@ if moved then adopted = struct.pack('<ddd', origin, level, prior) end
 end
 end
 end
-if kind == 'b' then
-local capacity, rate, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
-local now, grace = us, 60000000
-if tick ~= '1' then
+if kind == 'b' or kind == 'B' then
+local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
+at = at + 6
+if kind == 'B' then
+tick = ARGV[at]
+at = at + 1
 now = math.floor(us / tick)
 grace = grace / tick
 end
-at = at + 7
 local elapsed = now - origin
 if elapsed > 0 then
 local gone = elapsed * rate
@@ -225,14 +227,15 @@ origin = now + lead
 passes = level + cost <= capacity
 if prior > 0 then long = true end
 if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end
-elseif kind == 'c' then
-local limit, window, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6]
-local now, grace = us, 60000000
-if tick ~= '1' then
+elseif kind == 'c' or kind == 'C' then
+local limit, window, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
+at = at + 6
+if kind == 'C' then
+tick = ARGV[at]
+at = at + 1
 now = math.floor(us / tick)
 grace = grace / tick
 end
-at = at + 7
 local natural = math.floor(now / window) * window
 if now >= origin + window then
 if now < origin + 2 * window then prior = level else prior = 0 end
@@ -378,7 +381,7 @@ if ends > time then units = units + own end
 end
 return units
 end
-local mode = string.sub(op, 1 + member, 1 + member)
+local mode = string.sub(op, 2 + member, 2 + member)
 moved, whole = true, true
 if old == name or (kin(old) and mode ~= 'r') then
 for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
@@ -532,17 +535,18 @@ moved = true
 adopted = nil
 end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
-if keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
+if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
 export const decide = {
-  sha: '83f802de760f4463a57a9d744ecbb11516b6af9d',
+  sha: 'c2f248424a610a54f6881c4e4e418f38bd485086',
   text: whole(`
-local op = ARGV[1]
-local first = string.byte(op)
-local charge = first == 116 or first == 84
+local op, at, charge = ARGV[1], 1, true
+if #op > 1 then
+at = 2
+charge = string.byte(op) == 116
+end
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local at = 2
 if #KEYS == 1 then
 local key, member = KEYS[1], 1
 local raw
@@ -564,12 +568,12 @@ if not passes then level = -1 - level end
 if kind == 'l' then prior = wait end
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
 if kind == 'l' then return { us, level, lead, wait } end
-if kind == 'c' then return { us, level, prior } end
+if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
 local members, firstKey = #KEYS, 0
 local read
-if first > 96 then read = redis.call('MGET', unpack(KEYS)) end
+if string.byte(op, 2) == 46 then read = redis.call('MGET', unpack(KEYS)) end
 local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
 local all, mask, bit = true, 0, 1
 for member = 1, members do
@@ -603,7 +607,7 @@ mask = mask + bit
 reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
 elseif kind == 'l' then
 reply[size + 2], reply[size + 3] = lead, wait
-elseif kind == 'c' then
+elseif kind == 'c' or kind == 'C' then
 reply[size + 2] = prior
 end
 bit = bit * 2
@@ -628,7 +632,7 @@ end
 return reply`),
 }
 export const batch = {
-  sha: 'e572f0f35cdf7e7bbb1cf044f313746cbaf0cb7a',
+  sha: '1e58645cc340cc6862d0b24e4fa6739fd82236fb',
   text: whole(`
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -653,7 +657,7 @@ if not passes then level = -1 - level end
 if kind == 'l' then prior = wait end
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
 if kind == 'l' then return { us, level, lead, wait } end
-if kind == 'c' then return { us, level, prior } end
+if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
 local function many(firstKey, members, at, op, charge)
@@ -691,7 +695,7 @@ mask = mask + bit
 reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
 elseif kind == 'l' then
 reply[size + 2], reply[size + 3] = lead, wait
-elseif kind == 'c' then
+elseif kind == 'c' or kind == 'C' then
 reply[size + 2] = prior
 end
 bit = bit * 2
@@ -718,14 +722,16 @@ end
 local answers, at, firstKey = {}, 2, 0
 for index = 1, ARGV[1] + 0 do
 local members, length = ARGV[at] + 0, ARGV[at + 1] + 0
-local op = ARGV[at + 2]
-local first = string.byte(op)
-local charge = first == 116 or first == 84
+local op, from, charge = ARGV[at + 2], at + 2, true
+if #op > 1 then
+from = at + 3
+charge = string.byte(op) == 116
+end
 local well, answer
 if members == 1 then
-well, answer = pcall(one, KEYS[firstKey + 1], at + 3, op, charge)
+well, answer = pcall(one, KEYS[firstKey + 1], from, op, charge)
 else
-well, answer = pcall(many, firstKey, members, at + 3, op, charge)
+well, answer = pcall(many, firstKey, members, from, op, charge)
 end
 if not well then
 if type(answer) == 'table' then answer = answer.err end
@@ -740,7 +746,7 @@ end
 return answers`),
 }
 export const amend = {
-  sha: '980b5cecbf9f98485c0f4040def502585b1bfe15',
+  sha: '6f52ec889e006293af2d4c8ae7e7066299d51b1f',
   text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local clock = redis.call('TIME')

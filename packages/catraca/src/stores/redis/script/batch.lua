@@ -13,14 +13,16 @@ end
 local answers, at, firstKey = {}, 2, 0
 for index = 1, ARGV[1] + 0 do
   local members, length = ARGV[at] + 0, ARGV[at + 1] + 0
-  local op = ARGV[at + 2]
-  local first = string.byte(op)
-  local charge = first == 116 or first == 84
+  local op, from, charge = ARGV[at + 2], at + 2, true
+  if #op > 1 then
+    from = at + 3
+    charge = string.byte(op) == 116
+  end
   local well, answer
   if members == 1 then
-    well, answer = pcall(one, KEYS[firstKey + 1], at + 3, op, charge)
+    well, answer = pcall(one, KEYS[firstKey + 1], from, op, charge)
   else
-    well, answer = pcall(many, firstKey, members, at + 3, op, charge)
+    well, answer = pcall(many, firstKey, members, from, op, charge)
   end
   if not well then
     if type(answer) == 'table' then answer = answer.err end

@@ -2,7 +2,7 @@ local value, missing = redis.call('GET', key), 0
 --@include extras
 --@include kin
 --@include used
-local mode = string.sub(op, 1 + member, 1 + member)
+local mode = string.sub(op, 2 + member, 2 + member)
 moved, whole = true, true
 if old == name or (kin(old) and mode ~= 'r') then
   for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end

@@ -1,8 +1,9 @@
 local value, missing = raw, 0
+local letter = string.sub(name, 1, 1)
 --@include extras
 --@include kin
 --@include used
-local mode = string.sub(op, 1 + member, 1 + member)
+local mode = string.sub(op, 2 + member, 2 + member)
 if old ~= name then
   moved = true
   if kin(old) then
@@ -16,7 +17,7 @@ else
 end
 if old ~= name then
   local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
-  if kind == 'b' then
+  if letter == 'b' then
     -- Drained by the old rate up to the latest instant that both rules can tell, as Bucket.adopt does.
     local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
     local myTick, myUnit = string.match(name, '^b(%d+),(%d+)')
@@ -54,18 +55,18 @@ if old ~= name then
     if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
     l = scaled(l)
     q = scaled(q) + limit * myUnit
-  elseif kind == 'c' then
+  elseif letter == 'c' then
     o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
   end
   if mode == 'p' then
     l = math.ceil(l * limit / before)
-    if kind == 'c' then q = math.ceil(q * limit / before) end
+    if letter == 'c' then q = math.ceil(q * limit / before) end
   end
 end
 origin, level, prior = o, l, q
-if kind ~= 'b' then missing = missing - used(o, l, q, name, '') end
+if letter ~= 'b' then missing = missing - used(o, l, q, name, '') end
 if missing > 0 then
-  if kind == 'b' then
+  if letter == 'b' then
     local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
     local now = math.floor(us / tick)
     if now > origin or origin - now > 60000000 / tick then
@@ -78,7 +79,7 @@ if missing > 0 then
   else
     -- A window that is over counts nothing; the step then finds the current one.
     local start = us
-    if kind == 'c' then
+    if letter == 'c' then
       local tick, window = string.match(name, '^c(%d+),(%d+)')
       start = math.floor(math.floor(us / tick) / window) * window
       if origin < start then

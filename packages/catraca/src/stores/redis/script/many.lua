@@ -31,7 +31,7 @@ for member = 1, members do
     reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
   elseif kind == 'l' then
     reply[size + 2], reply[size + 3] = lead, wait
-  elseif kind == 'c' then
+  elseif kind == 'c' or kind == 'C' then
     reply[size + 2] = prior
   end
   bit = bit * 2

@@ -12,9 +12,9 @@ if kind ~= 'l' then
     end
   end
 end
-if kind == 'b' then
+if kind == 'b' or kind == 'B' then
   --@include bucket
-elseif kind == 'c' then
+elseif kind == 'c' or kind == 'C' then
   --@include sliding-counter
 elseif kind == 'f' then
   --@include fixed-window
@@ -33,4 +33,4 @@ if step > 0 then
   adopted = nil
 end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
-if keep > life + 0 then life = string.format('%.0f', keep) end
+if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end

@@ -16,5 +16,5 @@ if not passes then level = -1 - level end
 if kind == 'l' then prior = wait end
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
 if kind == 'l' then return { us, level, lead, wait } end
-if kind == 'c' then return { us, level, prior } end
+if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
