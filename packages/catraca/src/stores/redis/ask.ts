@@ -8,118 +8,183 @@ import { decide } from './script.generated.ts'
 /** What decides a question that the store did not answer. */
 export type Otherwise = (fault: unknown) => Decision
 
-/** What is asked: places of policies, partition keys, tags, costs. */
-export interface What {
-  readonly places: readonly number[]
-  readonly asked: readonly string[]
-  readonly tags: readonly string[] | undefined
-  readonly costs: readonly number[]
-  readonly charge: boolean
+/** Who waits for a question, and what decides it where the store does not. */
+interface Waiter {
+  readonly resolve: (decision: Decision) => void
+  readonly reject: (fault: unknown) => void
+  readonly otherwise: Otherwise | undefined
 }
 
 /** What a question needs of the ledger it is asked for. */
 interface Ledger {
   member(place: number): Member
   nameOf(place: number, key: string, tag: string | undefined): string
-  read(ask: Ask, answer: readonly number[]): Decision
-  abandon(ask: Ask, answer: readonly number[]): void
-  send(ask: Ask): void
+  readOne(ask: AskOne, answer: readonly number[]): Decision
+  readSeveral(ask: AskSeveral, answer: readonly number[]): Decision
+  abandon(decision: Decision): void
+  send(ask: Call): void
 }
 
-type Resolve = (decision: Decision) => void
-type Reject = (fault: unknown) => void
-
-/** A question on its way to the store. One object per question, as this is the hot path. */
-export class Ask extends Call implements Question {
-  readonly members: readonly Member[]
-  readonly permits: readonly number[]
-  readonly what: What
+/** A question on its way to the store. */
+abstract class Ask extends Call {
+  readonly charge: boolean
   /** When it was sent, by the clock here. */
   readonly sentUs: number
-  private readonly ledger: Ledger
-  private readonly resolve: Resolve
-  private readonly reject: Reject
-  private readonly otherwise: Otherwise | undefined
+  protected readonly ledger: Ledger
+  protected readonly waiter: Waiter
   /** True for a question that is asked once more, by the clock of the store. */
-  private repeated = false
+  repeated = false
 
-  private constructor(
+  constructor(
     ledger: Ledger,
-    what: What,
-    members: readonly Member[],
-    permits: readonly number[],
-    names: readonly string[],
-    args: readonly string[],
+    keyCount: number,
+    rest: readonly string[],
+    charge: boolean,
     sentUs: number,
-    resolve: Resolve,
-    reject: Reject,
-    otherwise: Otherwise | undefined,
+    waiter: Waiter,
   ) {
-    super(decide, names, args)
+    super(decide, keyCount, rest)
     this.ledger = ledger
-    this.what = what
-    this.members = members
-    this.permits = permits
+    this.charge = charge
     this.sentUs = sentUs
-    this.resolve = resolve
-    this.reject = reject
-    this.otherwise = otherwise
-  }
-
-  static of(
-    ledger: Ledger,
-    what: What,
-    nowUs: number,
-    resolve: Resolve,
-    reject: Reject,
-    otherwise: Otherwise | undefined,
-  ): Ask {
-    const { places, asked, tags, costs, charge } = what
-    if (places.length === 1) {
-      const member = ledger.member(places[0] as number)
-      const permit = member.list ? nextPermit() : 0
-      const name = ledger.nameOf(places[0] as number, asked[0] as string, tags?.[0])
-      const cost = costs[0] as number
-      let args: string[]
-      if (charge && member.change === 'k') args = member.alone(cost, permit, nowUs)
-      else member.ask((args = [opOf(charge, member.list, member.change)]), cost, permit, nowUs)
-      return new Ask(ledger, what, [member], [permit], [name], args, nowUs, resolve, reject, otherwise)
-    }
-    const members = places.map((place) => ledger.member(place))
-    const names = places.map((place, index) => ledger.nameOf(place, asked[index] as string, tags?.[index]))
-    const permits = members.map(({ list }) => (list ? nextPermit() : 0))
-    const list = members.some((member) => member.list)
-    const changes = members.some(({ change }) => change !== 'k') ? members.map(({ change }) => change).join('') : ''
-    const args = [opOf(charge, list, changes)]
-    members.forEach((member, index) => member.ask(args, costs[index] as number, permits[index] as number, nowUs))
-    return new Ask(ledger, what, members, permits, names, args, nowUs, resolve, reject, otherwise)
+    this.waiter = waiter
   }
 
   succeed(answer: unknown): void {
     const numbers = answer as readonly number[]
-    if (numbers.length > 1) this.resolve(this.ledger.read(this, numbers))
+    if (numbers.length > 1) this.waiter.resolve(this.read(numbers))
     else if (this.repeated) this.fail(new StoreFault('refuses', 'the clock of the store moved while it was asked'))
-    else this.repeat(numbers[0] as number)
+    else {
+      // The clock here is off by more than a period of a quota: once more, with the periods of the store's time.
+      const again = this.at(numbers[0] as number)
+      again.repeated = true
+      this.ledger.send(again)
+    }
   }
 
   fail(fault: StoreFault): void {
-    if (this.otherwise === undefined) this.reject(fault)
-    else this.resolve(this.otherwise(fault))
+    const { otherwise, resolve, reject } = this.waiter
+    if (otherwise === undefined) reject(fault)
+    else resolve(otherwise(fault))
   }
 
   override late(answer: unknown): void {
     const numbers = answer as readonly number[]
-    if (this.what.charge && numbers.length > 1 && this.members.some(({ list }) => list)) {
-      this.ledger.abandon(this, numbers)
-    }
+    if (this.charge && numbers.length > 1 && this.holds) this.ledger.abandon(this.read(numbers))
   }
 
-  /** The clock here is off by more than a period of a quota: once more, with the periods of the store's time. */
-  private repeat(storeUs: number): void {
-    const { ledger, what, resolve, reject, otherwise } = this
-    const ask = Ask.of(ledger, what, storeUs, resolve, reject, otherwise)
-    ask.repeated = true
-    ledger.send(ask)
+  protected abstract read(answer: readonly number[]): Decision
+  /** The same question with the numbers of another time. */
+  protected abstract at(nowUs: number): Ask
+  protected abstract get holds(): boolean
+}
+
+/** A question to one policy. */
+export class AskOne extends Ask {
+  readonly place: number
+  readonly member: Member
+  readonly key: string
+  readonly tag: string | undefined
+  readonly cost: number
+  readonly permit: number
+
+  constructor(
+    ledger: Ledger,
+    place: number,
+    key: string,
+    tag: string | undefined,
+    cost: number,
+    charge: boolean,
+    nowUs: number,
+    waiter: Waiter,
+  ) {
+    const member = ledger.member(place)
+    const permit = member.list ? nextPermit() : 0
+    const name = ledger.nameOf(place, key, tag)
+    const rest =
+      charge && member.change === 'k'
+        ? member.alone(name, cost, permit, nowUs)
+        : member.ask(['1', name, opOf(charge, member.list, member.change)], cost, permit, nowUs)
+    super(ledger, 1, rest, charge, nowUs, waiter)
+    this.place = place
+    this.member = member
+    this.key = key
+    this.tag = tag
+    this.cost = cost
+    this.permit = permit
+  }
+
+  protected read(answer: readonly number[]): Decision {
+    return this.ledger.readOne(this, answer)
+  }
+
+  protected at(nowUs: number): AskOne {
+    return new AskOne(this.ledger, this.place, this.key, this.tag, this.cost, this.charge, nowUs, this.waiter)
+  }
+
+  protected get holds(): boolean {
+    return this.member.list
+  }
+}
+
+/** A question to several policies, of which all are charged or none. */
+export class AskSeveral extends Ask implements Question {
+  readonly places: readonly number[]
+  readonly members: readonly Member[]
+  readonly asked: readonly string[]
+  readonly tags: readonly string[] | undefined
+  readonly costs: readonly number[]
+  readonly permits: readonly number[]
+
+  constructor(
+    ledger: Ledger,
+    places: readonly number[],
+    asked: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+    charge: boolean,
+    nowUs: number,
+    waiter: Waiter,
+  ) {
+    const { length } = places
+    const members: Member[] = []
+    const permits: number[] = []
+    const rest = [`${length}`]
+    let list = false
+    let changes = ''
+    for (let index = 0; index < length; index++) {
+      const place = places[index] as number
+      const member = ledger.member(place)
+      members.push(member)
+      permits.push(member.list ? nextPermit() : 0)
+      rest.push(ledger.nameOf(place, asked[index] as string, tags?.[index]))
+      if (member.list) list = true
+      changes += member.change
+    }
+    rest.push(opOf(charge, list, changes))
+    for (let index = 0; index < length; index++) {
+      ;(members[index] as Member).ask(rest, costs[index] as number, permits[index] as number, nowUs)
+    }
+    super(ledger, length, rest, charge, nowUs, waiter)
+    this.places = places
+    this.members = members
+    this.asked = asked
+    this.tags = tags
+    this.costs = costs
+    this.permits = permits
+  }
+
+  protected read(answer: readonly number[]): Decision {
+    return this.ledger.readSeveral(this, answer)
+  }
+
+  protected at(nowUs: number): AskSeveral {
+    const { ledger, places, asked, tags, costs, charge, waiter } = this
+    return new AskSeveral(ledger, places, asked, tags, costs, charge, nowUs, waiter)
+  }
+
+  protected get holds(): boolean {
+    return this.members.some(({ list }) => list)
   }
 }
 

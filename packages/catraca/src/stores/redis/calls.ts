@@ -24,13 +24,22 @@ export abstract class Call implements Waiting {
   /** True once it was sent again: after a lost script or by way of a new primary. */
   again = false
   readonly script: Script
-  readonly keys: readonly string[]
-  readonly args: readonly string[]
+  readonly keyCount: number
+  /** The number of keys, the keys, the arguments: one list, so that none is copied on the way. */
+  readonly rest: readonly string[]
 
-  constructor(script: Script, keys: readonly string[], args: readonly string[]) {
+  constructor(script: Script, keyCount: number, rest: readonly string[]) {
     this.script = script
-    this.keys = keys
-    this.args = args
+    this.keyCount = keyCount
+    this.rest = rest
+  }
+
+  get keys(): readonly string[] {
+    return this.rest.slice(1, 1 + this.keyCount)
+  }
+
+  get args(): readonly string[] {
+    return this.rest.slice(1 + this.keyCount)
   }
 
   /** Once: what the script said. */
@@ -65,7 +74,7 @@ export class PromisedCall extends Call {
   private settle: [(answer: unknown) => void, (fault: StoreFault) => void] | undefined
 
   constructor(script: Script, keys: readonly string[], args: readonly string[]) {
-    super(script, keys, args)
+    super(script, keys.length, [`${keys.length}`, ...keys, ...args])
     this.promise = new Promise((resolve, reject) => {
       this.settle = [resolve, reject]
     })
@@ -160,7 +169,7 @@ export class Calls {
   private transmit(call: Call): void {
     let sent: Promise<unknown>
     try {
-      sent = this.wire.evalsha(call.script.sha, call.keys, call.args)
+      sent = this.wire.evalsha(call.script.sha, call.rest)
     } catch (error) {
       call.end(faultOf(error))
       return
@@ -177,7 +186,7 @@ export class Calls {
   private failed(call: Call, error: unknown): void {
     if (!call.again && isUnknownScript(error)) {
       call.again = true
-      this.wire.eval(call.script.text, call.keys, call.args).then(
+      this.wire.eval(call.script.text, call.rest).then(
         (answer) => call.answer(answer),
         (second: unknown) => call.end(faultOf(second)),
       )
@@ -208,13 +217,14 @@ class Together extends Call {
   private readonly calls: readonly Call[]
 
   constructor(calls: readonly Call[]) {
-    const args = [`${calls.length}`]
-    for (const call of calls) args.push(`${call.keys.length}`, `${call.args.length}`, ...call.args)
-    super(
-      batch,
-      calls.flatMap(({ keys }) => keys),
-      args,
-    )
+    const keys = calls.flatMap((call) => call.keys)
+    const rest = [`${keys.length}`, ...keys, `${calls.length}`]
+    for (const call of calls) {
+      const from = 1 + call.keyCount
+      rest.push(`${call.keyCount}`, `${call.rest.length - from}`)
+      for (let index = from; index < call.rest.length; index++) rest.push(call.rest[index] as string)
+    }
+    super(batch, keys.length, rest)
     this.calls = calls
   }
 

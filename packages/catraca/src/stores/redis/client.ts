@@ -4,8 +4,8 @@ import { CatracaError, show } from '../../core/errors.ts'
 export interface IoredisClient {
   readonly status: string
   readonly isCluster?: boolean
-  evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
-  eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
+  evalsha(sha: string, ...rest: readonly string[]): Promise<unknown>
+  eval(text: string, ...rest: readonly string[]): Promise<unknown>
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: string, listener: () => void): unknown
@@ -42,8 +42,9 @@ export interface Wire {
   readonly cluster: boolean
   /** True when all commands of an event-loop turn are written together at its end, so that batches cost no waiting. */
   readonly writesPerTurn: boolean
-  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  /** `rest` is the number of keys, the keys, the arguments. */
+  evalsha(sha: string, rest: readonly string[]): Promise<unknown>
+  eval(text: string, rest: readonly string[]): Promise<unknown>
   /** Connects anew where the library can: the node that answers is not the primary any more. */
   reconnect(): void
   onReady(listener: () => void): () => void
@@ -89,12 +90,12 @@ class IoredisWire implements Wire {
     return status === 'end' || status === 'close' || status === 'reconnecting' ? 'away' : 'connecting'
   }
 
-  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.evalsha(sha, keys.length, ...keys, ...args)
+  evalsha(sha: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.evalsha(sha, ...rest)
   }
 
-  eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.eval(text, keys.length, ...keys, ...args)
+  eval(text: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.eval(text, ...rest)
   }
 
   reconnect(): void {
@@ -130,12 +131,12 @@ class NodeRedisWire implements Wire {
     return isOpen && !this.wasReady ? 'connecting' : 'away'
   }
 
-  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.sendCommand(['EVALSHA', sha, `${keys.length}`, ...keys, ...args], untimed)
+  evalsha(sha: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.sendCommand(['EVALSHA', sha, ...rest], untimed)
   }
 
-  eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.sendCommand(['EVAL', text, `${keys.length}`, ...keys, ...args], untimed)
+  eval(text: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.sendCommand(['EVAL', text, ...rest], untimed)
   }
 
   reconnect(): void {}
@@ -161,12 +162,12 @@ class ClusterWire implements Wire {
     return masters.length > 0 ? 'ready' : 'connecting'
   }
 
-  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.sendCommand(keys[0], false, ['EVALSHA', sha, `${keys.length}`, ...keys, ...args], untimed)
+  evalsha(sha: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.sendCommand(rest[1], false, ['EVALSHA', sha, ...rest], untimed)
   }
 
-  eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.client.sendCommand(keys[0], false, ['EVAL', text, `${keys.length}`, ...keys, ...args], untimed)
+  eval(text: string, rest: readonly string[]): Promise<unknown> {
+    return this.client.sendCommand(rest[1], false, ['EVAL', text, ...rest], untimed)
   }
 
   reconnect(): void {}

@@ -24,25 +24,26 @@ export class Member {
     this.life = `${script.lifeMs}`
   }
 
-  /** All arguments of a question that takes from this policy alone. */
-  alone(cost: number, permit: number, nowUs: number): string[] {
+  /** What is sent to take from this policy alone: one key, its name, the arguments. */
+  alone(stored: string, cost: number, permit: number, nowUs: number): string[] {
     const { kind, name, numbers } = this.source.rule.script
     if (numbers.length !== 2 || this.list) {
-      const args: string[] = []
-      this.ask(args, cost, permit, nowUs)
-      return args
+      const rest = ['1', stored]
+      this.ask(rest, cost, permit, nowUs)
+      return rest
     }
     // The common ones, made at their full length at once.
     const [first, second] = numbers as readonly [string, string]
-    return [kind, name, this.costText(cost), this.life, first, second]
+    return ['1', stored, kind, name, this.costText(cost), this.life, first, second]
   }
 
   /** Adds the arguments of a question: letter, name, cost in levels, life, numbers of the rule, then those of the time. */
-  ask(args: string[], cost: number, permit: number, nowUs: number): void {
+  ask(rest: string[], cost: number, permit: number, nowUs: number): string[] {
     const { kind, name, numbers, timed } = this.source.rule.script
-    args.push(kind, name, this.costText(cost), this.life, ...numbers)
-    if (this.list) args.push(`${permit}`)
-    else if (timed !== undefined) args.push(...timed(nowUs))
+    rest.push(kind, name, this.costText(cost), this.life, ...numbers)
+    if (this.list) rest.push(`${permit}`)
+    else if (timed !== undefined) rest.push(...timed(nowUs))
+    return rest
   }
 
   private costText(cost: number): string {
@@ -50,16 +51,14 @@ export class Member {
   }
 }
 
-/** A question on its way; `permits` for members that keep a list. */
+/** A question to several policies on its way; `permits` for members that keep a list. */
 export interface Question {
   readonly members: readonly Member[]
+  /** Partition keys. */
+  readonly asked: readonly string[]
+  readonly costs: readonly number[]
   readonly permits: readonly number[]
-  readonly what: {
-    /** Partition keys. */
-    readonly asked: readonly string[]
-    readonly costs: readonly number[]
-    readonly charge: boolean
-  }
+  readonly charge: boolean
 }
 
 /** A state as of the answer. Used for one after the other. */
@@ -69,16 +68,13 @@ const scratch = new Float64Array(3)
  * Reads an answer of the script: µs now, then of each policy its level before the charge, as −1 − level where it refuses.
  * What follows from the level is computed by the rule itself, as in memory. `rebased` hears of states of a broken clock.
  */
-export function decisionOf(question: Question, answer: readonly number[], rebased: (stepMs: number) => void): Decision {
-  const { members, permits } = question
-  const { asked, costs, charge } = question.what
+export function decisionOf(question: Question, answer: readonly number[], rebased: Rebased): Decision {
+  const { members, asked, costs, permits, charge } = question
   const first = answer[0] as number
   const long = first < 0
   const nowUs = long ? -first : first
   let mask = long ? (answer[answer.length - 1] as number) : 0
-  const alone = members.length === 1
-  // Of one policy the sign says it all; of a stack all signs must be read before anything is known to be charged.
-  const taken = charge && (alone ? (answer[1] as number) >= 0 : allPass(members, answer, mask))
+  const taken = charge && allPass(members, answer, mask)
   const bits = taken ? 0 : peeked
   const parts: Decision[] = []
   let at = 1
@@ -87,45 +83,31 @@ export function decisionOf(question: Question, answer: readonly number[], rebase
     const atLength = mask % 2 === 1
     mask = (mask - (mask % 2)) / 2
     const [key, cost, permit] = [asked[index] as string, costs[index] as number, permits[index] as number]
-    const decision = atLength
-      ? partAtLength(member, key, cost, permit, nowUs, taken, bits, answer, at, charge ? rebased : undefined)
-      : member.list
-        ? listPart(
-            member,
-            key,
-            cost,
-            permit,
-            nowUs,
-            taken,
-            bits,
-            answer[at] as number,
-            answer[at + 1] as number,
-            answer[at + 2] as number,
-            0,
-          )
-        : statePart(
-            member,
-            key,
-            cost,
-            nowUs,
-            taken,
-            bits,
-            answer[at] as number,
-            undefined,
-            member.size === 2 ? (answer[at + 1] as number) : 0,
-            0,
-          )
-    if (alone) return decision
-    parts.push(decision)
+    parts.push(part(member, key, cost, permit, nowUs, taken, bits, answer, at, atLength, charge ? rebased : undefined))
     at += atLength ? sizeAtLength : member.size
   }
   return decideStack(parts, charge ? 0 : peeked)
 }
 
-/** True for the answer that only says the time: the question came with the periods of another. */
-export function isTimeOnly(answer: readonly number[]): boolean {
-  return answer.length === 1
+/** As {@link decisionOf} of one policy alone. */
+export function decisionOfOne(
+  member: Member,
+  key: string,
+  cost: number,
+  permit: number,
+  charge: boolean,
+  answer: readonly number[],
+  rebased: Rebased,
+): Decision {
+  const first = answer[0] as number
+  const taken = charge && (answer[1] as number) >= 0
+  const bits = taken ? 0 : peeked
+  return first < 0
+    ? part(member, key, cost, permit, -first, taken, bits, answer, 1, true, charge ? rebased : undefined)
+    : part(member, key, cost, permit, first, taken, bits, answer, 1, false, undefined)
 }
+
+type Rebased = (stepMs: number) => void
 
 const sizeAtLength = 5
 
@@ -140,7 +122,7 @@ function allPass(members: readonly Member[], answer: readonly number[], mask: nu
   return true
 }
 
-function partAtLength(
+function part(
   member: Member,
   key: string,
   cost: number,
@@ -150,19 +132,23 @@ function partAtLength(
   bits: number,
   answer: readonly number[],
   at: number,
-  rebased: ((stepMs: number) => void) | undefined,
+  atLength: boolean,
+  rebased: Rebased | undefined,
 ): Decision {
-  const [coded, lead, more, blockedUs, stepUs] = answer.slice(at, at + sizeAtLength) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  if (stepUs > 0) rebased?.(stepUs / 1_000)
-  return member.list
-    ? listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, more, blockedUs)
-    : statePart(member, key, cost, nowUs, taken, bits, coded, lead, more, blockedUs)
+  const coded = answer[at] as number
+  if (atLength) {
+    const [lead, more, blockedUs, stepUs] = answer.slice(at + 1, at + sizeAtLength) as [number, number, number, number]
+    if (stepUs > 0) rebased?.(stepUs / 1_000)
+    return member.list
+      ? listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, more, blockedUs)
+      : statePart(member, key, cost, nowUs, taken, bits, coded, lead, more, blockedUs)
+  }
+  if (member.list) {
+    const [lead, wait] = [answer[at + 1] as number, answer[at + 2] as number]
+    return listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, wait, 0)
+  }
+  const prior = member.size === 2 ? (answer[at + 1] as number) : 0
+  return statePart(member, key, cost, nowUs, taken, bits, coded, undefined, prior, 0)
 }
 
 /** The decision of a rule whose state are numbers. `lead` is undefined where the stored time follows from the rule. */

@@ -1,12 +1,12 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
 import type { CentralLedger } from '../remote.ts'
-import { Ask, type Otherwise } from './ask.ts'
-import { type Calls, PromisedCall } from './calls.ts'
+import { AskOne, AskSeveral, type Otherwise } from './ask.ts'
+import { type Call, type Calls, PromisedCall } from './calls.ts'
 import { DenyCache } from './deny-cache.ts'
 import { KeyNames, sameTag } from './keys.ts'
 import { nextPermit } from './permits.ts'
-import { decisionOf, Member } from './question.ts'
+import { decisionOf, decisionOfOne, Member } from './question.ts'
 import { amend } from './script.generated.ts'
 
 /** What a ledger needs of its store. */
@@ -157,8 +157,12 @@ export class RedisLedger implements CentralLedger {
     otherwise: Otherwise | undefined,
   ): Promise<Decision> {
     return new Promise((resolve, reject) => {
+      const waiter = { resolve, reject, otherwise }
+      const now = clockUs()
       this.store.calls.send(
-        Ask.of(this, { places, asked: keys, tags, costs, charge }, clockUs(), resolve, reject, otherwise),
+        places.length === 1
+          ? new AskOne(this, places[0] as number, keys[0] as string, tags?.[0], costs[0] as number, charge, now, waiter)
+          : new AskSeveral(this, places, keys, tags, costs, charge, now, waiter),
       )
     })
   }
@@ -173,43 +177,44 @@ export class RedisLedger implements CentralLedger {
     return (this.names[place] as KeyNames).nameOf(key, tag)
   }
 
-  /** @internal The decision an answer means. */
-  read(ask: Ask, answer: readonly number[]): Decision {
-    const { tags, charge, places } = ask.what
+  /** @internal */
+  readOne(ask: AskOne, answer: readonly number[]): Decision {
+    const { member, key, cost, permit, charge, tag } = ask
+    const decision = decisionOfOne(member, key, cost, permit, charge, answer, this.rebased)
+    if (tag !== undefined) this.tagOf.set(decision, tag)
+    if (charge) {
+      if (decision.allowed) this.store.charged()
+      else this.learn(ask.place, decision, ask.sentUs)
+    }
+    return decision
+  }
+
+  /** @internal */
+  readSeveral(ask: AskSeveral, answer: readonly number[]): Decision {
     const decision = decisionOf(ask, answer, this.rebased)
-    if (tags !== undefined) this.tag(decision, tags)
-    if (charge) this.learn(places, decision, ask.sentUs)
+    const { tags, charge, places, sentUs } = ask
+    const { stack } = decision
+    if (tags !== undefined) stack.forEach((one, index) => this.tagOf.set(one, tags[index] as string))
+    if (charge && decision.allowed) this.store.charged()
+    else if (charge) stack.forEach((one, index) => this.learn(places[index] as number, one, sentUs))
     return decision
   }
 
   /** @internal Sends a question. */
-  send(ask: Ask): void {
+  send(ask: Call): void {
     this.store.calls.send(ask)
   }
 
-  private learn(places: readonly number[], decision: Decision, sentUs: number): void {
-    if (decision.allowed) {
-      this.store.charged()
-      return
-    }
-    const { stack } = decision
-    for (let index = 0; index < stack.length; index++) {
-      const one = stack[index] as Decision
-      if (one.allowed || one.source.rule.holds || one.source.refunds === true) continue
-      this.denials.add(places[index] as number, one.key, one, sentUs)
-    }
+  /** Remembers a refusal. */
+  private learn(place: number, decision: Decision, sentUs: number): void {
+    const { source } = decision
+    if (decision.allowed || source.rule.holds || source.refunds === true) return
+    this.denials.add(place, decision.key, decision, sentUs)
   }
 
   /** @internal A permit that came after its call was given up is nobody's. */
-  abandon(ask: Ask, answer: readonly number[]): void {
-    const { stack } = this.read(ask, answer)
-    for (const one of stack) if (one.source.rule.holds) this.refund(one, one.cost).catch(() => {})
-  }
-
-  private tag(decision: Decision, tags: readonly string[]): void {
-    decision.stack.forEach((one, index) => {
-      this.tagOf.set(one, tags[index] as string)
-    })
+  abandon(decision: Decision): void {
+    for (const one of decision.stack) if (one.source.rule.holds) this.refund(one, one.cost).catch(() => {})
   }
 
   /**
