@@ -8,7 +8,7 @@ import { root } from './setup.mjs'
 
 const source = join(root, 'packages/catraca/src')
 export const generatedFile = join(source, 'stores/redis/script.generated.ts')
-const timed = "local clock = redis.call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
+const timed = "local clock = call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
 
 /** Fragments and frames by name, without comments and indents. */
 function fragments() {

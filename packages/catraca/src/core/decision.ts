@@ -20,14 +20,15 @@ export interface Source extends Policy {
 }
 
 /**
- * `keep`: used units stay used. `proportional`: the used share of the limit stays. `reset`: the key is as never seen.
- * 60 of 100 used and the limit becomes 200: 140, 80, 200 are left.
+ * `keep`: used units stay used. `proportional`: the used share of the limit stays, where both rules count alike in
+ * numbers, else as `keep`. `reset`: the key is as never seen. 60 of 100 used and the limit becomes 200: 140, 80, 200 left.
  */
 export type RuleChange = 'keep' | 'proportional' | 'reset'
 
 /** Who made a decision. */
 export interface Issuer {
-  release(decision: Decision): void
+  /** A promise where a shared store has to be told; it never rejects. */
+  release(decision: Decision): void | Promise<void>
 }
 
 /** What one policy said, as `decision.policies` lists it. */
@@ -201,7 +202,7 @@ export class Decision implements Charge {
 
   /** Gives held permits back; a no-op when nothing is held, when it was done before, or after the permit expired. */
   release(): void {
-    this.source.issuer.release(this)
+    void this.source.issuer.release(this)
   }
 
   /** `using decision = limiter.take(key)` releases at the end of the block. */
@@ -210,7 +211,7 @@ export class Decision implements Charge {
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
-    this.release()
+    await this.source.issuer.release(this)
   }
 
   /** All figures as plain data; `Infinity` becomes null in JSON. */

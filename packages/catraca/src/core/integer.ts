@@ -20,3 +20,15 @@ export function greatestCommonDivisor(a: number, b: number): number {
   while (y !== 0) [x, y] = [y, x % y]
   return x
 }
+
+/**
+ * A whole number counted in `from` parts as one counted in `to` parts, rounded up. Past 2^53 by 2^-50 of it: a bucket that
+ * drains it does so in a product and a difference, each rounded by at most 2^-53 of it.
+ */
+export function scaleUp(count: number, from: number, to: number): number {
+  if (from === to || count === 0) return count
+  const product = count * to
+  if (product + from <= maxExact) return ceilDiv(product, from)
+  const exact = (BigInt(count) * BigInt(to) + BigInt(from) - 1n) / BigInt(from)
+  return exact <= maxExact ? Number(exact) : Number(exact) * (1 + 2 ** -50)
+}

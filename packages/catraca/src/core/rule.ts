@@ -87,6 +87,12 @@ export interface Rule {
     fromAt: number,
   ): Float64Array
 
+  /**
+   * Of a state just adopted from kin, makes the used share of the limit what it was under `from`, rounded against the
+   * caller. A rule that keeps a list of what it admitted has no such thing.
+   */
+  rescale?(state: Float64Array, at: number, from: Rule): void
+
   /** Ticks after `now` at which a state equals that of a key never seen. */
   resetTicks(snapshot: Snapshot, now: number): number
   /**

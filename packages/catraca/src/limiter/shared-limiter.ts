@@ -57,7 +57,7 @@ export class SharedLimiter<R extends Rules> {
   /** The policies in the order in which they are asked. */
   readonly policies: readonly Source[]
   /** Takes back what `decision.release()` lets go of, without waiting for the store. */
-  private readonly issuer: Issuer = { release: (decision) => void this.release(decision) }
+  private readonly issuer: Issuer = { release: (decision) => this.release(decision) }
   private readonly members: readonly number[]
   private readonly stack: boolean
   private readonly tag: number | undefined
@@ -159,10 +159,7 @@ export class SharedLimiter<R extends Rules> {
    * Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer.
    */
   async reset(keys: SomeKeys<R>, options?: TagOptions): Promise<void> {
-    await this.each(keys, options, async (policy, key, tag) => {
-      await this.ledger.reset(policy, key, tag)
-      await this.ledger.block(policy, key, tag, 0)
-    })
+    await this.each(keys, options, (policy, key, tag) => this.ledger.reset(policy, key, tag))
   }
 
   /**

@@ -15,8 +15,6 @@ export interface Question {
 export class SharedPart implements Issuer {
   private readonly ledger: RemoteLedger
   private readonly held = new HeldPermits((decision) => void this.ledger.renew(decision))
-  /** The store keeps this very object, so that it sees what a document that is put in place says. */
-  private readonly failure: { -readonly [K in keyof StoreFailureOptions]: StoreFailureOptions[K] }
 
   constructor(
     store: RemoteStore,
@@ -25,8 +23,7 @@ export class SharedPart implements Issuer {
     failure: StoreFailureOptions,
     hooks: RemoteHooks,
   ) {
-    this.failure = { ...failure }
-    this.ledger = store.open(name, sourcesFor(this), hooks, this.failure)
+    this.ledger = store.open(name, sourcesFor(this), hooks, failure)
   }
 
   get health(): Health {
@@ -58,11 +55,8 @@ export class SharedPart implements Issuer {
     if (decision.source.rule.holds) this.giveBack(decision)
   }
 
-  replace(sourcesFor: (issuer: Issuer) => Source[], { expectedInstances, ceiling }: StoreFailureOptions): void {
-    this.failure.expectedInstances = expectedInstances
-    if (ceiling === undefined) delete this.failure.ceiling
-    else this.failure.ceiling = ceiling
-    this.ledger.replace(sourcesFor(this))
+  replace(sourcesFor: (issuer: Issuer) => Source[], failure: StoreFailureOptions): void {
+    this.ledger.replace(sourcesFor(this), failure)
   }
 
   close(): void {

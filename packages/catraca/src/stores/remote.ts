@@ -69,11 +69,12 @@ export interface RemoteLedger {
   refund(decision: Decision, units: number): Promise<number>
   /** Makes a permit last for another `permitTtl` from now. False when it had expired, or the store does not answer. */
   renew(decision: Decision): Promise<boolean>
-  /** Forgets the state of a key. Rejects when the store does not answer. */
+  /** Forgets the state of a key and its block. Rejects when the store does not answer. */
   reset(member: number, key: string, tag: string | undefined): Promise<void>
   /** Refuses a key for so long, whatever its limit says; 0 ends that. Rejects when the store does not answer. */
   block(member: number, key: string, tag: string | undefined, us: number): Promise<void>
-  replace(policies: readonly Source[]): void
+  /** Puts a new list of policies in place of the old one, as `Ledger.replace`, and new figures for an outage. */
+  replace(policies: readonly Source[], failure: StoreFailureOptions): void
   close(): void
 }
 
@@ -98,7 +99,7 @@ export interface CentralLedger {
   block: RemoteLedger['block']
   /** Charges units unasked, such as those admitted while the store was gone. */
   charge(member: number, key: string, tag: string | undefined, units: number): Promise<void>
-  replace: RemoteLedger['replace']
+  replace(policies: readonly Source[]): void
   close(): void
 }
 

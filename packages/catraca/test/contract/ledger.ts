@@ -3,7 +3,7 @@ import { type Decision, type MemoryStore, type MemoryStoreOptions, memoryStore, 
 type Ledger = ReturnType<MemoryStore['open']>
 type Source = Parameters<Ledger['replace']>[0][number]
 /** A rule under the name of its policy. */
-export type Named = readonly [name: string, rule: Rule]
+export type Named = readonly [name: string, rule: Rule, onRuleChange?: 'keep' | 'proportional' | 'reset']
 
 /** A ledger of one store, asked by places in the list of policies as a guard asks it; time in seconds. */
 export class Book {
@@ -64,6 +64,6 @@ export class Book {
 
   private sources(policies: readonly Named[]): Source[] {
     const issuer = { release: (decision: Decision) => void this.ledger.refund(decision, decision.cost, decision.nowUs) }
-    return policies.map(([name, rule]) => ({ name, rule, issuer }))
+    return policies.map(([name, rule, onRuleChange = 'keep']) => ({ name, rule, issuer, onRuleChange }))
   }
 }

@@ -59,8 +59,13 @@ export class FaultyStore implements Central, RemoteStore {
     const ledger = this.states.open(name, policies, { evicted: () => {}, rebased: () => {}, closed: () => {} })
     return {
       tryApply: () => undefined,
-      apply: async (members, keys, _tags, costs, charge) => {
-        await this.trip('apply', keys)
+      apply: async (members, keys, _tags, costs, charge, otherwise) => {
+        try {
+          await this.trip('apply', keys)
+        } catch (fault) {
+          if (otherwise === undefined) throw fault
+          return otherwise(fault)
+        }
         return ledger.applySome(members, keys, costs, undefined, charge)
       },
       refund: async (decision, units) => {

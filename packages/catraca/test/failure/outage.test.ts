@@ -349,7 +349,7 @@ describe('what was used without the store', () => {
     const instance = new Instance([['api', hour]], six)
     await instance.lose()
     await instance.ask('k', 8)
-    instance.ledger.replace(sources([['api', fixedWindow({ limit: 120, window: '1h' })]]))
+    instance.ledger.replace(sources([['api', fixedWindow({ limit: 120, window: '1h' })]]), six)
     expect((await instance.ask('k', 1, false)).remaining).toBe(12)
   })
 })
@@ -375,8 +375,8 @@ describe('instances counted live', () => {
     store.liveInstances = 3
     await vi.advanceTimersByTimeAsync(500)
     await instance.ask('k')
-    store.liveInstances = undefined
     await instance.lose()
+    store.liveInstances = undefined
     // A third of 60 less the 10 that were used before.
     expect(await instance.admitted(100, () => 'k')).toBe(10)
     expect(await instance.admitted(100, () => 'other')).toBe(20)

@@ -158,7 +158,7 @@ describe('after the outage', () => {
   test('what a policy granted that is gone by then is not charged', async () => {
     const instance = await lostAfter(0)
     await instance.ask('k', 10)
-    instance.ledger.replace(sources([['other', day]]))
+    instance.ledger.replace(sources([['other', day]]), six)
     await back(instance)
     expect(instance.store.charged).toEqual([])
     expect(instance.store.sent).not.toContain('charge')

@@ -106,7 +106,8 @@ class FakeRemoteLedger implements RemoteLedger {
 
   async block(): Promise<void> {}
 
-  replace(policies: readonly Source[]): void {
+  replace(policies: readonly Source[], failure: StoreFailureOptions): void {
+    if (this.store.opened !== undefined) this.store.opened.failure = failure
     this.policies = policies
     this.ledger.replace(policies)
   }

@@ -8,7 +8,7 @@ import { RedisLedger } from '../../src/stores/redis/redis-ledger.ts'
 import { amend, batch, decide } from '../../src/stores/redis/script.generated.ts'
 
 /** The scripts as they are, but for the time: the last argument in place of the server's clock. */
-const clock = "local clock = redis.call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
+const clock = "local clock = call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
 const life = "keep = redis.call('PTTL', key)"
 export const timedScripts = new Map(
   [decide, batch, amend].map(({ sha, text }) => [

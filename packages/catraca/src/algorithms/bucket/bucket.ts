@@ -1,6 +1,6 @@
 import { durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
-import { ceilDiv, greatestCommonDivisor, maxExact } from '../../core/integer.ts'
+import { ceilDiv, greatestCommonDivisor, maxExact, scaleUp } from '../../core/integer.ts'
 import type { Checked, Parameters } from '../../core/parameters.ts'
 import {
   type Charge,
@@ -172,7 +172,7 @@ export class Bucket implements Rule {
    *
    * Depth of a debt: levels up to 2^53 are exact, as {@link Bucket.drained} is, and a sum that passes 2^53 stands for a
    * refusal whatever it is rounded to. A deeper one (over 2^53 ÷ unit units, which the numbers of the two rules must
-   * differ by many powers of ten for) is kept rounded up by more than all rounding until it is paid: see {@link scaled}.
+   * differ by many powers of ten for) is kept rounded up by more than all rounding until it is paid: see {@link scaleUp}.
    */
   adopt(
     state: Float64Array,
@@ -186,7 +186,7 @@ export class Bucket implements Rule {
     if (!(from instanceof Bucket)) {
       const used = from.used(fromState, fromAt, Math.floor(nowUs / from.tickUs))
       this.charge(state, at, now, 0)
-      state[at + 1] = Math.max(state[at + 1] as number, scaled(used, 1, this.unit))
+      state[at + 1] = Math.max(state[at + 1] as number, scaleUp(used, 1, this.unit))
       return state
     }
     const origin = fromState[fromAt] as number
@@ -205,11 +205,15 @@ export class Bucket implements Rule {
     const time = Math.ceil((seen * from.tickUs) / this.tickUs)
     const broken = origin - Math.floor(nowUs / from.tickUs) > from.graceTicks
     state[at] = broken ? time : Math.min(time, now + this.graceTicks)
-    state[at + 1] = scaled(from.drained(seen - origin, level), from.unit, this.unit)
+    state[at + 1] = scaleUp(from.drained(seen - origin, level), from.unit, this.unit)
     // A charge from before is in levels of then, and was drained at rates it does not know. A whole capacity more counts
     // as given back since, so that nothing of it is given back when the state has returned to its rule.
-    state[at + 2] = sumUp(scaled(prior, from.unit, this.unit), this.capacity)
+    state[at + 2] = sumUp(scaleUp(prior, from.unit, this.unit), this.capacity)
     return state
+  }
+
+  rescale(state: Float64Array, at: number, from: Rule): void {
+    state[at + 1] = scaleUp(state[at + 1] as number, from.limit, this.limit)
   }
 
   resetTicks(snapshot: Snapshot): number {
@@ -241,18 +245,6 @@ export class Bucket implements Rule {
   private lead(elapsed: number): number {
     return elapsed < 0 && -elapsed <= this.graceTicks ? -elapsed : 0
   }
-}
-
-/**
- * A whole number of levels of one unit as levels of another, rounded up. Past 2^53 by 2^-50 of it: a bucket that drains
- * it does so in a product and a difference, each rounded by at most 2^-53 of it.
- */
-function scaled(levels: number, unit: number, toUnit: number): number {
-  if (unit === toUnit || levels === 0) return levels
-  const product = levels * toUnit
-  if (product + unit <= maxExact) return ceilDiv(product, unit)
-  const exact = (BigInt(levels) * BigInt(toUnit) + BigInt(unit) - 1n) / BigInt(unit)
-  return exact <= maxExact ? Number(exact) : Number(exact) * (1 + 2 ** -50)
 }
 
 /** The sum of two whole numbers, rounded up where it is not exact. */

@@ -1,4 +1,5 @@
 import { CatracaError, show } from '../../core/errors.ts'
+import { scaleUp } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import {
   type Charge,
@@ -163,6 +164,10 @@ class Quota implements Rule {
     state[at] = fromState[fromAt] as number
     state[at + 1] = fromState[fromAt + 1] as number
     return state
+  }
+
+  rescale(state: Float64Array, at: number, from: Rule): void {
+    state[at + 1] = scaleUp(state[at + 1] as number, from.limit, this.limit)
   }
 
   resetTicks({ lead, level }: Snapshot, now: number): number {

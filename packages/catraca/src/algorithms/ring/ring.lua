@@ -1,18 +1,17 @@
 -- numbers: limit, µs an admission counts, id of this one. The step is that of Ring.
 --
 -- A stored list is its numbers (time of the newest admission, units in use, ended entries before the first × 2^26 +
--- entries), "r" and the instant at which the last entry ends, the name, then entries of 20 bytes in the order in which
+-- entries, after "i"), "r" and the instant at which the last entry ends, the name, then entries of 20 bytes in the order in which
 -- they end: instant, id, units. A short list is read and written whole, of a long one only what changes.
 local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
 at = at + 7
 local last, head, count = 0, 0, 0
-local base = 33 + #name
+local base = 34 + #name
 local text = redis.call('GETRANGE', key, 0, 1023)
 local whole = #text < 1024
 if text ~= '' then
-  if string.sub(text, 25, 25) == 'r' and string.sub(text, 34, base) == name then
-    origin, level, head = struct.unpack('<ddd', text)
-    last = struct.unpack('<d', text, 26)
+  if string.byte(text, 26) == 114 and string.sub(text, 35, base) == name then
+    origin, level, head, last = struct.unpack('<ddxdxd', text)
     count = head % 67108864
     head = (head - count) / 67108864
   else
@@ -88,8 +87,8 @@ if charge then
   if whole then
     if held then
       local all = string.sub(text, base + 1 + head * 20, base + (head + heldCount) * 20)
-      local numbers = struct.pack('<dddc1d', origin, heldLevel, heldCount, 'r', last)
-      heals = { { 'SET', key, numbers .. extras .. name .. all, 'PX', life } }
+      local numbers = struct.pack('<ddc1dc1d', origin, heldLevel, 'i', heldCount, 'r', last)
+      heals = { { 'PSETEX', key, life, numbers .. extras .. name .. all } }
     end
     local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
     if sparse then
@@ -100,18 +99,18 @@ if charge then
       kept, count = table.concat(live), #live
     end
     local rest = extras .. name .. kept
-    writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
+    writes = { { 'PSETEX', key, life, struct.pack('<ddc1dc1d', time, level + cost, 'i', count + 1, 'r', ends) .. rest .. entry } }
     if not held and (moved or step > 0) then
-      heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
+      heals = { { 'PSETEX', key, life, struct.pack('<ddc1dc1d', origin, level, 'i', count, 'r', last) .. rest } }
     end
   else
     writes = {
-      { 'SETRANGE', key, 0, struct.pack('<dddc1d', time, level + cost, first * 67108864 + count + 1, 'r', ends) },
+      { 'SETRANGE', key, 0, struct.pack('<ddc1dc1d', time, level + cost, 'i', first * 67108864 + count + 1, 'r', ends) },
       { 'SETRANGE', key, base + (first + count) * 20, entry },
       { 'PEXPIRE', key, life },
     }
     if moved then
-      heals = { { 'SETRANGE', key, 0, struct.pack('<dddc1d', origin, level, first * 67108864 + count, 'r', last) } }
+      heals = { { 'SETRANGE', key, 0, struct.pack('<ddc1dc1d', origin, level, 'i', first * 67108864 + count, 'r', last) } }
     end
   end
 end

@@ -1,6 +1,6 @@
 import { type Duration, durationText } from '../../core/duration.ts'
 import { CatracaError } from '../../core/errors.ts'
-import { ceilDiv, floorDiv, maxExact } from '../../core/integer.ts'
+import { ceilDiv, floorDiv, maxExact, scaleUp } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import {
   type Charge,
@@ -164,6 +164,11 @@ class SlidingCounter implements Rule {
     state[at + 1] = fromState[fromAt + 1] as number
     state[at + 2] = fromState[fromAt + 2] as number
     return state
+  }
+
+  rescale(state: Float64Array, at: number, from: Rule): void {
+    state[at + 1] = scaleUp(state[at + 1] as number, from.limit, this.limit)
+    state[at + 2] = scaleUp(state[at + 2] as number, from.limit, this.limit)
   }
 
   resetTicks({ lead, level, prior }: Snapshot, now: number): number {

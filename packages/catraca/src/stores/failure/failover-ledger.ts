@@ -26,7 +26,7 @@ export class FailoverLedger implements RemoteLedger {
   private readonly central: CentralLedger
   private readonly fallback: Fallback
   private readonly hooks: RemoteHooks
-  private readonly live: boolean
+  private live: boolean
   private readonly leave: () => void
   private policies: readonly Source[]
   private hasQuota: boolean
@@ -141,11 +141,15 @@ export class FailoverLedger implements RemoteLedger {
     await this.insist('block', () => this.central.block(member, key, tag, us))
   }
 
-  replace(policies: readonly Source[]): void {
+  replace(policies: readonly Source[], failure: StoreFailureOptions): void {
+    const { expectedInstances, ceiling } = failure
+    this.live = expectedInstances === 'live'
+    if (expectedInstances !== 'live') this.instances = expectedInstances
+    this.count()
     this.policies = policies
     this.hasQuota = policies.some(isQuota)
     this.central.replace(policies)
-    this.fallback.replace(policies)
+    this.fallback.replace(policies, ceiling, this.instances)
   }
 
   close(): void {

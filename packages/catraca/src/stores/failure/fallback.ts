@@ -22,7 +22,7 @@ const ceilingName = '(ceiling)'
 export class Fallback {
   readonly quotas = new QuotaShares()
   private readonly local: Ledger
-  private readonly ceiling: StoreFailureOptions['ceiling']
+  private ceiling: StoreFailureOptions['ceiling']
   private policies: readonly Source[]
   /** The policies with the share of their rules, then the ceiling. */
   private shares: readonly Source[]
@@ -54,12 +54,13 @@ export class Fallback {
   /** So many instances share the limits from now on; states come over. Costs a comparison when they are as many. */
   divideAmong(instances: number): void {
     if (instances === this.instances) return
-    this.instances = instances
-    this.replace(this.policies)
+    this.replace(this.policies, this.ceiling, instances)
   }
 
-  replace(policies: readonly Source[]): void {
+  replace(policies: readonly Source[], ceiling: StoreFailureOptions['ceiling'], instances: number): void {
     this.policies = policies
+    this.ceiling = ceiling
+    this.instances = instances
     this.shares = this.divide()
     this.local.replace(this.shares)
   }

@@ -72,17 +72,19 @@ export class Variants {
 
   /** The state that a key which `table` does not hold would bring along, or undefined; nothing moves. */
   view(table: Table, key: string, nowUs: number): Float64Array | undefined {
-    const { rule } = table.policy
+    const { rule, onRuleChange } = table.policy
+    const resets = onRuleChange === 'reset'
     let state: Float64Array | undefined
     for (const other of table.kindred) {
       if (other === table || other.size === 0) continue
       const slot = other.find(key)
-      if (slot < 0) continue
+      if (slot < 0 || (resets && other.policy.rule.script.name !== rule.script.name)) continue
       state = adopted(rule, rule.width === 0 ? empty : new Float64Array(rule.width), nowUs, other, slot)
+      if (onRuleChange === 'proportional') rule.rescale?.(state, 0, other.policy.rule)
       break
     }
     for (const other of table.strangers) {
-      if (other.size === 0) continue
+      if (other.size === 0 || resets) continue
       const slot = other.find(key)
       if (slot < 0) continue
       // A list may still be the one of the table it stands in.
@@ -101,9 +103,18 @@ export class Variants {
       if (slot >= 0) return slot
       state = this.view(table, key, nowUs)
     }
-    if (state === undefined) return -1
+    if (state === undefined) {
+      // What is not taken over is forgotten, or it would come back with the next change.
+      if (table.policy.onRuleChange === 'reset') {
+        for (const other of [...table.kindred, ...table.strangers]) if (other !== table) this.takeOut(other, key)
+      }
+      return -1
+    }
     for (const other of table.kindred) if (other !== table) this.takeOut(other, key)
-    for (const other of table.strangers) this.park(other, key, nowUs)
+    for (const other of table.strangers) {
+      if (table.policy.onRuleChange === 'reset') this.takeOut(other, key)
+      else this.park(other, key, nowUs)
+    }
     return this.store.put(table, key, state, 0)
   }
 

@@ -5,15 +5,17 @@ local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 
 local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
 if kind ~= 'l' then
-if raw == nil then raw = redis.call('GET', key) end
+if raw == nil then raw = call('GET', key) end
 if raw then
-if string.sub(raw, 25) == name then
-origin, level, prior = struct.unpack('<ddd', raw)
+if string.sub(raw, 17) == name then
+origin, level = struct.unpack('<dd', raw)
+elseif string.sub(raw, 26) == name and string.byte(raw, 17) == 105 then
+origin, level, prior = struct.unpack('<ddxd', raw)
 else
 local value, missing = raw, 0
 local letter = string.sub(name, 1, 1)
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
 local mark = string.byte(value, position)
 if mark == 120 then
 local ends = struct.unpack('<d', value, position + 1)
@@ -24,6 +26,9 @@ end
 position = position + 9
 elseif mark == 103 then
 extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 105 then
+third = struct.unpack('<d', value, position + 1)
 position = position + 9
 elseif mark == 114 then
 ending = struct.unpack('<d', value, position + 1)
@@ -36,10 +41,12 @@ else
 break
 end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)
 local function kin(theirs)
 local letter = string.sub(theirs, 1, 1)
@@ -86,29 +93,31 @@ local mode = string.sub(op, 2 + member, 2 + member)
 if old ~= name then
 moved = true
 if kin(old) then
+if mode == 'r' then
+o, l, q, old, parked = 0, 0, 0, name, {}
+end
 for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
-if mode == 'r' then o, l, q, old = 0, 0, 0, name end
 else
 if mode ~= 'r' then
 missing = used(o, l, q, old, string.sub(value, follows))
 if missing > 0 then
-local numbers = string.sub(value, 1, 24)
+local numbers = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q)
 if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
 table.insert(parked, 1, numbers .. string.sub(value, position))
-if mode == 'p' then missing = math.ceil(missing * string.match(name, '(%d+);$') / string.match(old, '(%d+);$')) end
 end
 end
 o, l, q, old, ending, value, follows = 0, 0, 0, name, 0, '', 1
+if mode == 'r' then parked = {} end
 local others = 0
 for index = 1, #parked do
 local other = parked[index]
-local start = 25
-if string.byte(other, 25) == 114 then start = 34 end
+local start = 26
+if string.byte(other, 26) == 114 then start = 35 end
 local theirs = string.match(other, '^%a[^;]*;', start)
-local a, b, c = struct.unpack('<ddd', other)
+local a, b, c = struct.unpack('<ddxd', other)
 if kin(theirs) then
 o, l, q, old, value, follows = a, b, c, theirs, other, start + #theirs
-if start == 34 then ending = struct.unpack('<d', other, 26) end
+if start == 35 then ending = struct.unpack('<d', other, 27) end
 elseif others < 3 and used(a, b, c, theirs, string.sub(other, start + #theirs)) > 0 then
 others = others + 1
 extras = extras .. struct.pack('<c1I4', 'P', #other) .. other
@@ -120,6 +129,31 @@ for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[i
 end
 if old ~= name then
 local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
+local function scaled(count, from, to)
+if from == to then return count end
+local whole = math.floor(count / from)
+local left, quotient, rest = count - whole * from, 0, 0
+if left * to <= 9007199254740992 then
+quotient = math.floor(left * to / from)
+rest = left * to - quotient * from
+else
+local bit = 4503599627370496
+local factor = to
+while bit >= 1 do
+quotient, rest = quotient * 2, rest * 2
+if rest >= from then quotient, rest = quotient + 1, rest - from end
+if factor >= bit then
+factor, rest = factor - bit, rest + left
+if rest >= from then quotient, rest = quotient + 1, rest - from end
+end
+bit = bit / 2
+end
+end
+if rest > 0 then quotient = quotient + 1 end
+local sum = whole * to + quotient
+if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
+return sum
+end
 if letter == 'b' then
 local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
 local myTick, myUnit = string.match(name, '^b(%d+),(%d+)')
@@ -127,41 +161,17 @@ tick, unit, rate, myTick, myUnit = tick + 0, unit + 0, rate + 0, myTick + 0, myU
 local widest = math.max(tick, myTick)
 local seen = math.max(o, math.floor(us / widest) * widest / tick)
 if seen > o then l = math.max(0, l - (seen - o) * rate) end
-local function scaled(levels)
-local whole = math.floor(levels / unit)
-local left, quotient, rest = levels - whole * unit, 0, 0
-if left * myUnit <= 9007199254740992 then
-quotient = math.floor(left * myUnit / unit)
-rest = left * myUnit - quotient * unit
-else
-local bit = 4503599627370496
-local factor = myUnit
-while bit >= 1 do
-quotient, rest = quotient * 2, rest * 2
-if rest >= unit then quotient, rest = quotient + 1, rest - unit end
-if factor >= bit then
-factor, rest = factor - bit, rest + left
-if rest >= unit then quotient, rest = quotient + 1, rest - unit end
-end
-bit = bit / 2
-end
-end
-if rest > 0 then quotient = quotient + 1 end
-local sum = whole * myUnit + quotient
-if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
-return sum
-end
 local broken = o - math.floor(us / tick) > 60000000 / tick
 o = math.ceil(seen * tick / myTick)
 if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
-l = scaled(l)
-q = scaled(q) + limit * myUnit
+l = scaled(l, unit, myUnit)
+q = scaled(q, unit, myUnit) + limit * myUnit
 elseif letter == 'c' then
 o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
 end
 if mode == 'p' then
-l = math.ceil(l * limit / before)
-if letter == 'c' then q = math.ceil(q * limit / before) end
+l = scaled(l, before, limit)
+if letter == 'c' then q = scaled(q, before, limit) end
 end
 end
 origin, level, prior = o, l, q
@@ -200,7 +210,7 @@ end
 level = level + missing
 end
 end
-if moved then adopted = struct.pack('<ddd', origin, level, prior) end
+if moved then adopted = struct.pack('<ddc1d', origin, level, 'i', prior) end
 end
 end
 end
@@ -300,19 +310,18 @@ else
 local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
 at = at + 7
 local last, head, count = 0, 0, 0
-local base = 33 + #name
+local base = 34 + #name
 local text = redis.call('GETRANGE', key, 0, 1023)
 local whole = #text < 1024
 if text ~= '' then
-if string.sub(text, 25, 25) == 'r' and string.sub(text, 34, base) == name then
-origin, level, head = struct.unpack('<ddd', text)
-last = struct.unpack('<d', text, 26)
+if string.byte(text, 26) == 114 and string.sub(text, 35, base) == name then
+origin, level, head, last = struct.unpack('<ddxdxd', text)
 count = head % 67108864
 head = (head - count) / 67108864
 else
 local value, missing = redis.call('GET', key), 0
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
 local mark = string.byte(value, position)
 if mark == 120 then
 local ends = struct.unpack('<d', value, position + 1)
@@ -323,6 +332,9 @@ end
 position = position + 9
 elseif mark == 103 then
 extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 105 then
+third = struct.unpack('<d', value, position + 1)
 position = position + 9
 elseif mark == 114 then
 ending = struct.unpack('<d', value, position + 1)
@@ -335,10 +347,12 @@ else
 break
 end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)
 local function kin(theirs)
 local letter = string.sub(theirs, 1, 1)
@@ -391,23 +405,23 @@ else
 if mode ~= 'r' then
 missing = used(o, l, q, old, string.sub(value, follows))
 if missing > 0 then
-local numbers = string.sub(value, 1, 24)
+local numbers = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q)
 if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
 table.insert(parked, 1, numbers .. string.sub(value, position))
-if mode == 'p' then missing = math.ceil(missing * string.match(name, '(%d+);$') / string.match(old, '(%d+);$')) end
 end
 end
 o, l, q, old, ending, value, follows = 0, 0, 0, name, 0, '', 1
+if mode == 'r' then parked = {} end
 local others = 0
 for index = 1, #parked do
 local other = parked[index]
-local start = 25
-if string.byte(other, 25) == 114 then start = 34 end
+local start = 26
+if string.byte(other, 26) == 114 then start = 35 end
 local theirs = string.match(other, '^%a[^;]*;', start)
-local a, b, c = struct.unpack('<ddd', other)
+local a, b, c = struct.unpack('<ddxd', other)
 if kin(theirs) then
 o, l, q, old, value, follows = a, b, c, theirs, other, start + #theirs
-if start == 34 then ending = struct.unpack('<d', other, 26) end
+if start == 35 then ending = struct.unpack('<d', other, 27) end
 elseif others < 3 and used(a, b, c, theirs, string.sub(other, start + #theirs)) > 0 then
 others = others + 1
 extras = extras .. struct.pack('<c1I4', 'P', #other) .. other
@@ -497,8 +511,8 @@ end
 if whole then
 if held then
 local all = string.sub(text, base + 1 + head * 20, base + (head + heldCount) * 20)
-local numbers = struct.pack('<dddc1d', origin, heldLevel, heldCount, 'r', last)
-heals = { { 'SET', key, numbers .. extras .. name .. all, 'PX', life } }
+local numbers = struct.pack('<ddc1dc1d', origin, heldLevel, 'i', heldCount, 'r', last)
+heals = { { 'PSETEX', key, life, numbers .. extras .. name .. all } }
 end
 local kept = string.sub(text, base + 1 + first * 20, base + (first + count) * 20)
 if sparse then
@@ -509,18 +523,18 @@ end
 kept, count = table.concat(live), #live
 end
 local rest = extras .. name .. kept
-writes = { { 'SET', key, struct.pack('<dddc1d', time, level + cost, count + 1, 'r', ends) .. rest .. entry, 'PX', life } }
+writes = { { 'PSETEX', key, life, struct.pack('<ddc1dc1d', time, level + cost, 'i', count + 1, 'r', ends) .. rest .. entry } }
 if not held and (moved or step > 0) then
-heals = { { 'SET', key, struct.pack('<dddc1d', origin, level, count, 'r', last) .. rest, 'PX', life } }
+heals = { { 'PSETEX', key, life, struct.pack('<ddc1dc1d', origin, level, 'i', count, 'r', last) .. rest } }
 end
 else
 writes = {
-{ 'SETRANGE', key, 0, struct.pack('<dddc1d', time, level + cost, first * 67108864 + count + 1, 'r', ends) },
+{ 'SETRANGE', key, 0, struct.pack('<ddc1dc1d', time, level + cost, 'i', first * 67108864 + count + 1, 'r', ends) },
 { 'SETRANGE', key, base + (first + count) * 20, entry },
 { 'PEXPIRE', key, life },
 }
 if moved then
-heals = { { 'SETRANGE', key, 0, struct.pack('<dddc1d', origin, level, first * 67108864 + count, 'r', last) } }
+heals = { { 'SETRANGE', key, 0, struct.pack('<ddc1dc1d', origin, level, 'i', first * 67108864 + count, 'r', last) } }
 end
 end
 end
@@ -538,14 +552,15 @@ if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer 
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
 export const decide = {
-  sha: 'c2f248424a610a54f6881c4e4e418f38bd485086',
+  sha: 'f778adf9f2ee298c18ffc026943cbcf8b1112b05',
   text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
 charge = string.byte(op) == 116
 end
-local clock = redis.call('TIME')
+local call = redis.call
+local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 if #KEYS == 1 then
 local key, member = KEYS[1], 1
@@ -558,9 +573,13 @@ if writes then
 for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
-redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+if prior == 0 then
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+else
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+end
 elseif moved then
-redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
@@ -573,7 +592,7 @@ return { us, level }
 end
 local members, firstKey = #KEYS, 0
 local read
-if string.byte(op, 2) == 46 then read = redis.call('MGET', unpack(KEYS)) end
+if string.byte(op, 2) == 46 then read = call('MGET', unpack(KEYS)) end
 local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
 local all, mask, bit = true, 0, 1
 for member = 1, members do
@@ -587,9 +606,14 @@ if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
 else
-values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+if prior == 0 then
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+else
+values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
+end
 if moved then
-healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+healed[member] = { { 'PSETEX', key, life, value } }
 elseif not passes and redis.call('PTTL', key) == -1 then
 healed[member] = { { 'PEXPIRE', key, life } }
 end
@@ -615,7 +639,7 @@ end
 if charge then
 for member = 1, members do
 if all and values[member] then
-redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+call('PSETEX', KEYS[firstKey + member], lives[member], values[member])
 else
 local commands = healed[member]
 if all then commands = rings[member] end
@@ -632,9 +656,10 @@ end
 return reply`),
 }
 export const batch = {
-  sha: '1e58645cc340cc6862d0b24e4fa6739fd82236fb',
+  sha: '0ff9e6d8428b0da36061902ed123b3b87a0b43e5',
   text: whole(`
-local clock = redis.call('TIME')
+local call = redis.call
+local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local function one(key, at, op, charge)
 local raw
@@ -647,9 +672,13 @@ if writes then
 for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
-redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+if prior == 0 then
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+else
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+end
 elseif moved then
-redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
@@ -675,9 +704,14 @@ if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
 else
-values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+if prior == 0 then
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+else
+values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
+end
 if moved then
-healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+healed[member] = { { 'PSETEX', key, life, value } }
 elseif not passes and redis.call('PTTL', key) == -1 then
 healed[member] = { { 'PEXPIRE', key, life } }
 end
@@ -703,7 +737,7 @@ end
 if charge then
 for member = 1, members do
 if all and values[member] then
-redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+call('PSETEX', KEYS[firstKey + member], lives[member], values[member])
 else
 local commands = healed[member]
 if all then commands = rings[member] end
@@ -746,10 +780,11 @@ end
 return answers`),
 }
 export const amend = {
-  sha: '6f52ec889e006293af2d4c8ae7e7066299d51b1f',
+  sha: '9aea5624ac4e46a15eed0d32f4cc24da7c6c15ec',
   text: whole(`
 local key, op = KEYS[1], ARGV[1]
-local clock = redis.call('TIME')
+local call = redis.call
+local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 if string.byte(op) == 99 then
 local at, member, charge = 2, 1, true
@@ -758,7 +793,7 @@ local raw
 if writes then
 for index = 1, #writes do redis.call(unpack(writes[index])) end
 else
-redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
 return 1
 end
@@ -768,12 +803,12 @@ local list = letter == 'l' or letter == 'p'
 local blocked, extras, keep = 0, '', 0
 if op == 'b' or op == 'g' then
 local value = redis.call('GET', key)
-local numbers, rest = struct.pack('<ddd', 0, 0, 0), name
+local numbers, rest = struct.pack('<ddc1d', 0, 0, 'i', 0), name
 if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
 if op == 'b' then
 if value then
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
 local mark = string.byte(value, position)
 if mark == 120 then
 local ends = struct.unpack('<d', value, position + 1)
@@ -784,6 +819,9 @@ end
 position = position + 9
 elseif mark == 103 then
 extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 105 then
+third = struct.unpack('<d', value, position + 1)
 position = position + 9
 elseif mark == 114 then
 ending = struct.unpack('<d', value, position + 1)
@@ -796,12 +834,14 @@ else
 break
 end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)
-numbers, rest = string.sub(value, 1, 24), string.sub(value, follows - #old)
+numbers, rest = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q), string.sub(value, follows - #old)
 if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
 local others = ''
 for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
@@ -816,20 +856,20 @@ else
 extras = struct.pack('<c1d', 'g', us)
 end
 if keep > life + 0 then life = string.format('%.0f', keep) end
-redis.call('SET', key, numbers .. extras .. rest, 'PX', life)
+call('PSETEX', key, life, numbers .. extras .. rest)
 return 1
 end
 if list then
 local text = redis.call('GETRANGE', key, 0, 1023)
 if text == '' then return 0 end
-local theirs = string.byte(text, 25) == 114 and string.match(text, '^%a[^;%z]*;', 34)
-local base = 33
+local theirs = string.byte(text, 26) == 114 and string.match(text, '^%a[^;%z]*;', 35)
+local base = 34
 if theirs then
 base = base + #theirs
 else
 local value = redis.call('GET', key)
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
 local mark = string.byte(value, position)
 if mark == 120 then
 local ends = struct.unpack('<d', value, position + 1)
@@ -840,6 +880,9 @@ end
 position = position + 9
 elseif mark == 103 then
 extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 105 then
+third = struct.unpack('<d', value, position + 1)
 position = position + 9
 elseif mark == 114 then
 ending = struct.unpack('<d', value, position + 1)
@@ -852,18 +895,19 @@ else
 break
 end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)
 local reset = string.match(extras, 'g(........)')
 if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
 theirs, base = old, follows - 1
 end
 if string.sub(theirs, 1, 1) ~= letter then return 0 end
-local newest, used, head = struct.unpack('<ddd', text)
-local last = struct.unpack('<d', text, 26)
+local newest, used, head, last = struct.unpack('<ddxdxd', text)
 local count = head % 67108864
 head = (head - count) / 67108864
 local time = math.max(us, newest)
@@ -882,7 +926,7 @@ redis.call('SETRANGE', key, base + index * 20 + 16, struct.pack('<I4', units - g
 if op == 'n' then
 last = math.max(last, time + ARGV[6])
 redis.call('SETRANGE', key, base + (head + count) * 20, struct.pack('<ddI4', last, id, give))
-redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', time, used, head * 67108864 + count + 1, 'r', last))
+redis.call('SETRANGE', key, 0, struct.pack('<ddc1dc1d', time, used, 'i', head * 67108864 + count + 1, 'r', last))
 if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
 return 1
 end
@@ -894,13 +938,13 @@ while place >= head do
 local before, _, left = struct.unpack('<ddI4', redis.call('GETRANGE', key, base + place * 20, base + place * 20 + 19))
 if left > 0 then
 size, last = place - head + 1, before
-newest = math.min(struct.unpack('<d', text), before - string.match(theirs, '^.(%d+)'))
+newest = math.min((struct.unpack('<d', text)), before - string.match(theirs, '^.(%d+)'))
 break
 end
 place = place - 1
 end
 end
-redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', newest, used - give, head * 67108864 + size, 'r', last))
+redis.call('SETRANGE', key, 0, struct.pack('<ddc1dc1d', newest, used - give, 'i', head * 67108864 + size, 'r', last))
 return give
 end
 end
@@ -908,8 +952,8 @@ return 0
 end
 local value = redis.call('GET', key)
 if not value then return 0 end
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
 local mark = string.byte(value, position)
 if mark == 120 then
 local ends = struct.unpack('<d', value, position + 1)
@@ -920,6 +964,9 @@ end
 position = position + 9
 elseif mark == 103 then
 extras = extras .. string.sub(value, position, position + 8)
+position = position + 9
+elseif mark == 105 then
+third = struct.unpack('<d', value, position + 1)
 position = position + 9
 elseif mark == 114 then
 ending = struct.unpack('<d', value, position + 1)
@@ -932,10 +979,12 @@ else
 break
 end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)
 local reset = string.match(extras, 'g(........)')
 if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
@@ -972,13 +1021,14 @@ if now >= stop then return 0 end
 give = math.min(asked, l)
 l = l - give
 end
-if keep > 0 then redis.call('SET', key, struct.pack('<ddd', o, l, q) .. extras .. old, 'PX', string.format('%.0f', keep)) end
+if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`),
 }
 export const pulse = {
-  sha: 'da0d2b02c0ee311fd03aefa65ed6495c64a1714a',
+  sha: 'b75e67d571e103ebde7024739da718220d084bce',
   text: whole(`
-local clock = redis.call('TIME')
+local call = redis.call
+local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local marker = redis.call('GET', KEYS[1])
 if marker then

@@ -9,7 +9,7 @@ if string.byte(op) == 99 then
   if writes then
     for index = 1, #writes do redis.call(unpack(writes[index])) end
   else
-    redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+    call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
   end
   return 1
 end
@@ -19,12 +19,12 @@ local list = letter == 'l' or letter == 'p'
 local blocked, extras, keep = 0, '', 0
 if op == 'b' or op == 'g' then
   local value = redis.call('GET', key)
-  local numbers, rest = struct.pack('<ddd', 0, 0, 0), name
+  local numbers, rest = struct.pack('<ddc1d', 0, 0, 'i', 0), name
   if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
   if op == 'b' then
     if value then
       --@include extras
-      numbers, rest = string.sub(value, 1, 24), string.sub(value, follows - #old)
+      numbers, rest = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q), string.sub(value, follows - #old)
       if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
       local others = ''
       for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
@@ -39,15 +39,15 @@ if op == 'b' or op == 'g' then
     extras = struct.pack('<c1d', 'g', us)
   end
   if keep > life + 0 then life = string.format('%.0f', keep) end
-  redis.call('SET', key, numbers .. extras .. rest, 'PX', life)
+  call('PSETEX', key, life, numbers .. extras .. rest)
   return 1
 end
 -- Of a list in place, so that one permit of many costs little.
 if list then
   local text = redis.call('GETRANGE', key, 0, 1023)
   if text == '' then return 0 end
-  local theirs = string.byte(text, 25) == 114 and string.match(text, '^%a[^;%z]*;', 34)
-  local base = 33
+  local theirs = string.byte(text, 26) == 114 and string.match(text, '^%a[^;%z]*;', 35)
+  local base = 34
   if theirs then
     base = base + #theirs
   else
@@ -58,8 +58,7 @@ if list then
     theirs, base = old, follows - 1
   end
   if string.sub(theirs, 1, 1) ~= letter then return 0 end
-  local newest, used, head = struct.unpack('<ddd', text)
-  local last = struct.unpack('<d', text, 26)
+  local newest, used, head, last = struct.unpack('<ddxdxd', text)
   local count = head % 67108864
   head = (head - count) / 67108864
   local time = math.max(us, newest)
@@ -78,7 +77,7 @@ if list then
       if op == 'n' then
         last = math.max(last, time + ARGV[6])
         redis.call('SETRANGE', key, base + (head + count) * 20, struct.pack('<ddI4', last, id, give))
-        redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', time, used, head * 67108864 + count + 1, 'r', last))
+        redis.call('SETRANGE', key, 0, struct.pack('<ddc1dc1d', time, used, 'i', head * 67108864 + count + 1, 'r', last))
         if redis.call('PTTL', key) < life + 0 then redis.call('PEXPIRE', key, life) end
         return 1
       end
@@ -91,13 +90,13 @@ if list then
           local before, _, left = struct.unpack('<ddI4', redis.call('GETRANGE', key, base + place * 20, base + place * 20 + 19))
           if left > 0 then
             size, last = place - head + 1, before
-            newest = math.min(struct.unpack('<d', text), before - string.match(theirs, '^.(%d+)'))
+            newest = math.min((struct.unpack('<d', text)), before - string.match(theirs, '^.(%d+)'))
             break
           end
           place = place - 1
         end
       end
-      redis.call('SETRANGE', key, 0, struct.pack('<dddc1d', newest, used - give, head * 67108864 + size, 'r', last))
+      redis.call('SETRANGE', key, 0, struct.pack('<ddc1dc1d', newest, used - give, 'i', head * 67108864 + size, 'r', last))
       return give
     end
   end
@@ -142,5 +141,5 @@ else
   give = math.min(asked, l)
   l = l - give
 end
-if keep > 0 then redis.call('SET', key, struct.pack('<ddd', o, l, q) .. extras .. old, 'PX', string.format('%.0f', keep)) end
+if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give

@@ -7,8 +7,10 @@ local mode = string.sub(op, 2 + member, 2 + member)
 if old ~= name then
   moved = true
   if kin(old) then
+    if mode == 'r' then
+      o, l, q, old, parked = 0, 0, 0, name, {}
+    end
     for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
-    if mode == 'r' then o, l, q, old = 0, 0, 0, name end
   else
     --@include park
   end
@@ -17,6 +19,32 @@ else
 end
 if old ~= name then
   local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
+  -- count × to ÷ from, rounded up. A product past 2^53 is built bit by bit, so that none of it is lost.
+  local function scaled(count, from, to)
+    if from == to then return count end
+    local whole = math.floor(count / from)
+    local left, quotient, rest = count - whole * from, 0, 0
+    if left * to <= 9007199254740992 then
+      quotient = math.floor(left * to / from)
+      rest = left * to - quotient * from
+    else
+      local bit = 4503599627370496
+      local factor = to
+      while bit >= 1 do
+        quotient, rest = quotient * 2, rest * 2
+        if rest >= from then quotient, rest = quotient + 1, rest - from end
+        if factor >= bit then
+          factor, rest = factor - bit, rest + left
+          if rest >= from then quotient, rest = quotient + 1, rest - from end
+        end
+        bit = bit / 2
+      end
+    end
+    if rest > 0 then quotient = quotient + 1 end
+    local sum = whole * to + quotient
+    if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
+    return sum
+  end
   if letter == 'b' then
     -- Drained by the old rate up to the latest instant that both rules can tell, as Bucket.adopt does.
     local tick, unit, rate = string.match(old, '^b(%d+),(%d+),(%d+)')
@@ -25,42 +53,17 @@ if old ~= name then
     local widest = math.max(tick, myTick)
     local seen = math.max(o, math.floor(us / widest) * widest / tick)
     if seen > o then l = math.max(0, l - (seen - o) * rate) end
-    -- levels × myUnit ÷ unit, rounded up. A product past 2^53 is built bit by bit, so that none of it is lost.
-    local function scaled(levels)
-      local whole = math.floor(levels / unit)
-      local left, quotient, rest = levels - whole * unit, 0, 0
-      if left * myUnit <= 9007199254740992 then
-        quotient = math.floor(left * myUnit / unit)
-        rest = left * myUnit - quotient * unit
-      else
-        local bit = 4503599627370496
-        local factor = myUnit
-        while bit >= 1 do
-          quotient, rest = quotient * 2, rest * 2
-          if rest >= unit then quotient, rest = quotient + 1, rest - unit end
-          if factor >= bit then
-            factor, rest = factor - bit, rest + left
-            if rest >= unit then quotient, rest = quotient + 1, rest - unit end
-          end
-          bit = bit / 2
-        end
-      end
-      if rest > 0 then quotient = quotient + 1 end
-      local sum = whole * myUnit + quotient
-      if sum > 9007199254740992 then sum = sum * (1 + 2 ^ -50) end
-      return sum
-    end
     local broken = o - math.floor(us / tick) > 60000000 / tick
     o = math.ceil(seen * tick / myTick)
     if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
-    l = scaled(l)
-    q = scaled(q) + limit * myUnit
+    l = scaled(l, unit, myUnit)
+    q = scaled(q, unit, myUnit) + limit * myUnit
   elseif letter == 'c' then
     o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
   end
   if mode == 'p' then
-    l = math.ceil(l * limit / before)
-    if letter == 'c' then q = math.ceil(q * limit / before) end
+    l = scaled(l, before, limit)
+    if letter == 'c' then q = scaled(q, before, limit) end
   end
 end
 origin, level, prior = o, l, q
@@ -100,4 +103,4 @@ if missing > 0 then
     level = level + missing
   end
 end
-if moved then adopted = struct.pack('<ddd', origin, level, prior) end
+if moved then adopted = struct.pack('<ddc1d', origin, level, 'i', prior) end

@@ -17,5 +17,5 @@ if #KEYS == 1 then
 end
 local members, firstKey = #KEYS, 0
 local read
-if string.byte(op, 2) == 46 then read = redis.call('MGET', unpack(KEYS)) end
+if string.byte(op, 2) == 46 then read = call('MGET', unpack(KEYS)) end
 --@include many

@@ -1,8 +1,8 @@
--- Reads a state that is not just numbers and the name asked for. Between the two may stand "r" and the end of the last
--- entry of a list, "x" and the end of a block, "g" and the instant of a reset, "P" and a state under a rule that counts
+-- Reads a state that is not just two numbers and the name asked for. Between them may stand "i" and the third number, "r"
+-- and the end of the last entry of a list, "x" and the end of a block, "g" and the instant of a reset, "P" and a state under a rule that counts
 -- otherwise. Sets o, l, q to the numbers, `old` to the name, `follows` to the place after it.
-local position, ending, parked = 25, 0, {}
-while true do
+local position, third, ending, parked = 17, 0, 0, {}
+while position + 8 < #value do
   local mark = string.byte(value, position)
   if mark == 120 then
     local ends = struct.unpack('<d', value, position + 1)
@@ -13,6 +13,9 @@ while true do
     position = position + 9
   elseif mark == 103 then
     extras = extras .. string.sub(value, position, position + 8)
+    position = position + 9
+  elseif mark == 105 then
+    third = struct.unpack('<d', value, position + 1)
     position = position + 9
   elseif mark == 114 then
     ending = struct.unpack('<d', value, position + 1)
@@ -25,8 +28,11 @@ while true do
     break
   end
 end
-local old = string.match(value, '^%a[^;%z]*;', position)
+-- Anything but a name of ours says that another program wrote this.
+local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
+  or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
-local o, l, q = struct.unpack('<ddd', value)
+local o, l = struct.unpack('<dd', value)
+local q = third
 keep = redis.call('PTTL', key)

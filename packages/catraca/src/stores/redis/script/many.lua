@@ -11,9 +11,14 @@ for member = 1, members do
       rings[member] = writes
       healed[member] = heals
     else
-      values[member] = struct.pack('<ddd', origin, level + cost, prior) .. extras .. name
+      if prior == 0 then
+        values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+      else
+        values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
+      end
       if moved then
-        healed[member] = { { 'SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life } }
+        local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+        healed[member] = { { 'PSETEX', key, life, value } }
       elseif not passes and redis.call('PTTL', key) == -1 then
         healed[member] = { { 'PEXPIRE', key, life } }
       end
@@ -39,7 +44,7 @@ end
 if charge then
   for member = 1, members do
     if all and values[member] then
-      redis.call('SET', KEYS[firstKey + member], values[member], 'PX', lives[member])
+      call('PSETEX', KEYS[firstKey + member], lives[member], values[member])
     else
       local commands = healed[member]
       if all then commands = rings[member] end

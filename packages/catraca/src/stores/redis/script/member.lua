@@ -3,10 +3,12 @@ local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 
 local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
 if kind ~= 'l' then
-  if raw == nil then raw = redis.call('GET', key) end
+  if raw == nil then raw = call('GET', key) end
   if raw then
-    if string.sub(raw, 25) == name then
-      origin, level, prior = struct.unpack('<ddd', raw)
+    if string.sub(raw, 17) == name then
+      origin, level = struct.unpack('<dd', raw)
+    elseif string.sub(raw, 26) == name and string.byte(raw, 17) == 105 then
+      origin, level, prior = struct.unpack('<ddxd', raw)
     else
       --@include convert
     end

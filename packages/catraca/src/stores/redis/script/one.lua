@@ -6,9 +6,13 @@ if charge then
       for index = 1, #writes do redis.call(unpack(writes[index])) end
     end
   elseif passes then
-    redis.call('SET', key, struct.pack('<ddd', origin, level + cost, prior) .. extras .. name, 'PX', life)
+    if prior == 0 then
+      call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+    else
+      call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+    end
   elseif moved then
-    redis.call('SET', key, (adopted or struct.pack('<ddd', origin, level, prior)) .. extras .. name, 'PX', life)
+    call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
   end
   if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end

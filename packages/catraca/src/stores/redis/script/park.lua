@@ -3,23 +3,23 @@
 if mode ~= 'r' then
   missing = used(o, l, q, old, string.sub(value, follows))
   if missing > 0 then
-    local numbers = string.sub(value, 1, 24)
+    local numbers = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q)
     if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
     table.insert(parked, 1, numbers .. string.sub(value, position))
-    if mode == 'p' then missing = math.ceil(missing * string.match(name, '(%d+);$') / string.match(old, '(%d+);$')) end
   end
 end
 o, l, q, old, ending, value, follows = 0, 0, 0, name, 0, '', 1
+if mode == 'r' then parked = {} end
 local others = 0
 for index = 1, #parked do
   local other = parked[index]
-  local start = 25
-  if string.byte(other, 25) == 114 then start = 34 end
+  local start = 26
+  if string.byte(other, 26) == 114 then start = 35 end
   local theirs = string.match(other, '^%a[^;]*;', start)
-  local a, b, c = struct.unpack('<ddd', other)
+  local a, b, c = struct.unpack('<ddxd', other)
   if kin(theirs) then
     o, l, q, old, value, follows = a, b, c, theirs, other, start + #theirs
-    if start == 34 then ending = struct.unpack('<d', other, 26) end
+    if start == 35 then ending = struct.unpack('<d', other, 27) end
   elseif others < 3 and used(a, b, c, theirs, string.sub(other, start + #theirs)) > 0 then
     others = others + 1
     extras = extras .. struct.pack('<c1I4', 'P', #other) .. other

@@ -1,2 +1,3 @@
-local clock = redis.call('TIME')
+local call = redis.call
+local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
