@@ -83,7 +83,9 @@ const ops = {
   },
   async 'rate-limit-redis'() {
     const { RedisStore } = await import('rate-limit-redis')
-    const sendCommand = isIoredis ? (name, ...args) => client.call(name, ...args) : (...args) => client.sendCommand(args)
+    const sendCommand = isIoredis
+      ? (name, ...args) => client.call(name, ...args)
+      : (...args) => client.sendCommand(args)
     const peer = new RedisStore({ sendCommand })
     await peer.init({ windowMs: 3_600_000 })
     return (key) => peer.increment(key)
@@ -136,7 +138,11 @@ for (const callers of callersText.split(',').map(Number)) {
   const before = await statsOf()
   const result = await run(callers, ms)
   const after = await statsOf()
-  results.push({ ...result, serverUs: (after[1] - before[1]) / result.decisions, trips: (after[0] - before[0]) / result.decisions })
+  results.push({
+    ...result,
+    serverUs: (after[1] - before[1]) / result.decisions,
+    trips: (after[0] - before[0]) / result.decisions,
+  })
 }
 console.log(JSON.stringify(results))
 process.exit(0)

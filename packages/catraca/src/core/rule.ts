@@ -104,7 +104,7 @@ export interface Rule {
 
 /** A rule as the script of a shared store reads it; texts are made once, not per question. */
 export interface ScriptForm {
-  /** The letter of its step; a capital where ticks are longer than 1 µs, which is then the last number. */
+  /** The letter of its step; a capital for the form with numbers that most rules can leave out. */
   readonly kind: 'b' | 'B' | 'f' | 'c' | 'C' | 'q' | 'l'
   /** What a stored state says about its rule: a letter, what states must share to mean the same, ",", the limit, ";". */
   readonly name: string

@@ -1,9 +1,10 @@
--- numbers: capacity and drain per tick in levels; with a capital letter µs per tick. The step is that of Bucket.take.
-local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
-at = at + 6
+-- numbers: capacity in levels; with a capital letter drain per tick in levels and µs per tick, which both are 1 without.
+-- The step is that of Bucket.take.
+local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, 1, 1, us, 60000000
+at = at + 5
 if kind == 'B' then
-  tick = ARGV[at]
-  at = at + 1
+  rate, tick = ARGV[at] + 0, ARGV[at + 1]
+  at = at + 2
   now = math.floor(us / tick)
   grace = grace / tick
 end

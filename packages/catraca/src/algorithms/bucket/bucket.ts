@@ -68,10 +68,11 @@ export class Bucket implements Rule {
     this.rate = exact.rate
     this.capacity = burst * exact.unit
     this.graceTicks = graceUs / exact.tickUs
+    const plain = exact.tickUs === 1 && exact.rate === 1
     this.script = {
-      kind: exact.tickUs === 1 ? 'b' : 'B',
+      kind: plain ? 'b' : 'B',
       name: `b${exact.tickUs},${exact.unit},${exact.rate},${burst};`,
-      numbers: [this.capacity, exact.rate, ...(exact.tickUs === 1 ? [] : [exact.tickUs])].map(String),
+      numbers: [this.capacity, ...(plain ? [] : [exact.rate, exact.tickUs])].map(String),
       unit: exact.unit,
       lifeMs: lifeMs(ceilDiv(this.capacity, exact.rate) * exact.tickUs),
     }

@@ -46,7 +46,12 @@ export class Deadlines {
 
   /** Lets go of what was answered, oldest first. Called at each answer, so that nothing is kept longer than it waits. */
   forget(): void {
-    while (this.first?.done === true) this.first = this.first.next
+    while (this.first?.done === true) {
+      const { next } = this.first
+      // What is gone must not point at what is not: once old, it would keep all that came after it.
+      this.first.next = undefined
+      this.first = next
+    }
     if (this.first === undefined) this.last = undefined
   }
 

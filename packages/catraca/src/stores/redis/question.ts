@@ -27,14 +27,11 @@ export class Member {
   /** What is sent to take from this policy alone: one key, its name, the arguments. */
   alone(stored: string, cost: number, permit: number, nowUs: number): string[] {
     const { kind, name, numbers } = this.source.rule.script
-    if (numbers.length !== 2 || this.list) {
-      const rest = ['1', stored]
-      this.ask(rest, cost, permit, nowUs)
-      return rest
-    }
     // The common ones, made at their full length at once.
     const [first, second] = numbers as readonly [string, string]
-    return ['1', stored, kind, name, this.costText(cost), this.life, first, second]
+    if (kind === 'b') return ['1', stored, kind, name, this.costText(cost), this.life, first]
+    if (kind === 'c') return ['1', stored, kind, name, this.costText(cost), this.life, first, second]
+    return this.ask(['1', stored], cost, permit, nowUs)
   }
 
   /** Adds the arguments of a question: letter, name, cost in levels, life, numbers of the rule, then those of the time. */

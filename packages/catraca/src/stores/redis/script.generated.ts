@@ -215,11 +215,11 @@ end
 end
 end
 if kind == 'b' or kind == 'B' then
-local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
-at = at + 6
+local capacity, rate, tick, now, grace = ARGV[at + 4] + 0, 1, 1, us, 60000000
+at = at + 5
 if kind == 'B' then
-tick = ARGV[at]
-at = at + 1
+rate, tick = ARGV[at] + 0, ARGV[at + 1]
+at = at + 2
 now = math.floor(us / tick)
 grace = grace / tick
 end
@@ -552,7 +552,7 @@ if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer 
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
 export const decide = {
-  sha: 'f778adf9f2ee298c18ffc026943cbcf8b1112b05',
+  sha: 'fd8ddd9a7cde02c00db696050442739fd355e6c3',
   text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
@@ -605,6 +605,9 @@ lives[member] = life
 if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
+if not heals and not passes and redis.call('PTTL', key) == -1 then
+healed[member] = { { 'PEXPIRE', key, life } }
+end
 else
 if prior == 0 then
 values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
@@ -656,7 +659,7 @@ end
 return reply`),
 }
 export const batch = {
-  sha: '0ff9e6d8428b0da36061902ed123b3b87a0b43e5',
+  sha: '19bc0fb53381f01dfd05f2b56597506a6af7ead4',
   text: whole(`
 local call = redis.call
 local clock = call('TIME')
@@ -703,6 +706,9 @@ lives[member] = life
 if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
+if not heals and not passes and redis.call('PTTL', key) == -1 then
+healed[member] = { { 'PEXPIRE', key, life } }
+end
 else
 if prior == 0 then
 values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
@@ -780,7 +786,7 @@ end
 return answers`),
 }
 export const amend = {
-  sha: '9aea5624ac4e46a15eed0d32f4cc24da7c6c15ec',
+  sha: 'cd1c31e8b6327e09ed37fb06a1314d7adbbfaf61',
   text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
@@ -1020,6 +1026,10 @@ end
 if now >= stop then return 0 end
 give = math.min(asked, l)
 l = l - give
+end
+if keep < 0 then
+keep = life + 0
+if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`),

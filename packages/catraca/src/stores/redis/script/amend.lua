@@ -141,5 +141,10 @@ else
   give = math.min(asked, l)
   l = l - give
 end
+-- A key whose end was taken away gets one again.
+if keep < 0 then
+  keep = life + 0
+  if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
+end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give

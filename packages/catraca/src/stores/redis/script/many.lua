@@ -10,6 +10,9 @@ for member = 1, members do
     if kind == 'l' then
       rings[member] = writes
       healed[member] = heals
+      if not heals and not passes and redis.call('PTTL', key) == -1 then
+        healed[member] = { { 'PEXPIRE', key, life } }
+      end
     else
       if prior == 0 then
         values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
