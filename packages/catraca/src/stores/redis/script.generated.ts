@@ -551,9 +551,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = {
-  sha: 'fd8ddd9a7cde02c00db696050442739fd355e6c3',
-  text: whole(`
+export const decide = { sha: 'fd8ddd9a7cde02c00db696050442739fd355e6c3', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -656,11 +654,8 @@ if mask > 0 then
 reply[1] = -us
 reply[#reply + 1] = mask
 end
-return reply`),
-}
-export const batch = {
-  sha: '19bc0fb53381f01dfd05f2b56597506a6af7ead4',
-  text: whole(`
+return reply`) }
+export const batch = { sha: '19bc0fb53381f01dfd05f2b56597506a6af7ead4', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -783,11 +778,8 @@ answers[index] = answer
 firstKey = firstKey + members
 at = at + 2 + length
 end
-return answers`),
-}
-export const amend = {
-  sha: 'cd1c31e8b6327e09ed37fb06a1314d7adbbfaf61',
-  text: whole(`
+return answers`) }
+export const amend = { sha: 'cd1c31e8b6327e09ed37fb06a1314d7adbbfaf61', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -1032,11 +1024,8 @@ keep = life + 0
 if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
-return give`),
-}
-export const pulse = {
-  sha: 'b75e67d571e103ebde7024739da718220d084bce',
-  text: whole(`
+return give`) }
+export const pulse = { sha: 'b75e67d571e103ebde7024739da718220d084bce', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -1049,5 +1038,4 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 redis.call('PEXPIRE', KEYS[2], 3600000)
-return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`),
-}
+return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`) }
