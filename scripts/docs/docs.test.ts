@@ -3,9 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { transformWithOxc } from 'vite'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { problemLine, readGatewayText, readPolicyText } from '../../packages/config/src/index.ts'
+import { RedisProcess } from '../../packages/gateway/src/redis-server.ts'
 import { blocks } from './tables.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -15,6 +16,7 @@ const pages = [
   ...markdownIn('docs'),
   ...markdownIn('docs/rules'),
   ...markdownIn('docs/guides'),
+  ...markdownIn('docs/reference'),
   ...markdownIn('docs/errors'),
 ]
 /** The design speaks of what is not built yet. */
@@ -51,6 +53,11 @@ describe('generated parts of the pages come from runs and are current', () => {
 })
 
 describe('the code on the pages runs and prints what the page says', () => {
+  let redis: RedisProcess
+  beforeAll(async () => {
+    redis = await RedisProcess.start()
+  })
+  afterAll(() => redis.stop())
   const pattern = /```ts\n([\s\S]*?)```(?:\n+```text\n([\s\S]*?)```)?/g
   for (const page of built) {
     const examples = [...readFileSync(join(root, page), 'utf8').matchAll(pattern)]
@@ -61,7 +68,11 @@ describe('the code on the pages runs and prints what the page says', () => {
         mkdirSync(folder, { recursive: true })
         const file = join(folder, `${page.replaceAll('/', '-')}-${index}.mjs`)
         writeFileSync(file, plain)
-        const run = spawnSync(process.execPath, [file], { cwd: root, encoding: 'utf8' })
+        const run = spawnSync(process.execPath, [file], {
+          cwd: root,
+          encoding: 'utf8',
+          env: { ...process.env, REDIS_URL: redis.url },
+        })
         expect(run.stderr).toBe('')
         expect(run.stdout).toBe(output)
       })
