@@ -43,9 +43,11 @@ export interface SharedLimiterOptions {
    * are charged all or nothing in one trip there too. A single server needs none.
    */
   tag?: string
+  /** True where `refund` is called as a matter of course: a refusal is then asked for anew each time. Default false. */
+  refunds?: boolean
 }
 
-const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag'] as const
+const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag', 'refunds'] as const
 const optionNames = ['name', 'store', 'on', 'onRuleChange', ...remoteOptions] as const
 /** A form that structured header fields carry as it is. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
@@ -90,18 +92,19 @@ function shared<R extends Rules>(
   name: string,
   policies: readonly Omit<Source, 'issuer'>[],
   stack: boolean,
-  { store, onStoreFailure, storeFailure, tag }: Omit<SharedLimiterOptions, 'name'>,
+  { store, onStoreFailure, storeFailure, tag, refunds = false }: Omit<SharedLimiterOptions, 'name'>,
   on: Listeners,
 ): SharedLimiter<R> {
   if (name === '') throw optionInvalid('options.name', '', 'a name, the same in all processes that share the states')
   const mode =
     onStoreFailure === undefined ? {} : { onStoreFailure: checkFailureMode(onStoreFailure, 'options.onStoreFailure') }
+  if (typeof refunds !== 'boolean') throw optionInvalid('options.refunds', refunds, 'true or false')
   const names = policies.map((policy) => policy.name)
   if (tag !== undefined && !(stack && names.includes(tag))) {
     throw optionInvalid('options.tag', tag, stack ? `a policy of the stack: ${names.join(', ')}` : 'only with a stack')
   }
   return new SharedLimiter<R>(name, {
-    policies: policies.map((policy) => ({ ...policy, ...mode })),
+    policies: policies.map((policy) => ({ ...policy, ...mode, refunds })),
     stack,
     store,
     on,

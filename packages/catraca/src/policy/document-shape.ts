@@ -163,6 +163,11 @@ const policy: ObjectShape = {
       default: 'keep',
       words: 'what becomes of 60 used of 100 when the limit becomes 200: 140, 80 or 200 are left',
     },
+    refunds: {
+      kind: 'flag',
+      default: false,
+      words: 'true where charges are given back as a matter of course: refusals of a shared store are then not remembered',
+    },
     never: {
       kind: 'object',
       required: ['limit', 'window'],

@@ -93,6 +93,8 @@ export interface PolicyEntry {
   onStoreFailure?: StoreFailure
   /** What becomes of used units when the numbers change: 60 of 100 used, then 200: 140, 80 or 200 left. Default `keep`. */
   onRuleChange?: RuleChange
+  /** True where charges are given back as a matter of course: a refusal is then asked for anew each time. Default false. */
+  refunds?: boolean
   /** A promise that `check` holds the rule to: never more than `limit` in any `window`. */
   never?: { limit: number; window: Duration }
 }

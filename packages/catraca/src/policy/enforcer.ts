@@ -261,8 +261,9 @@ function placesOf({ variants }: Policies, homeOf: HomeOf): number[] {
 
 function sourcesOf({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
   return variants.flatMap(({ policy, variant: { rule } }) => {
-    const { name, onStoreFailure, onRuleChange } = policy
-    return homeOf(policy) === home ? { name, rule, issuer, onStoreFailure, onRuleChange } : []
+    const { name, onStoreFailure, onRuleChange, entry } = policy
+    const refunds = entry.refunds ?? false
+    return homeOf(policy) === home ? { name, rule, issuer, onStoreFailure, onRuleChange, refunds } : []
   })
 }
 
