@@ -166,7 +166,8 @@ const policy: ObjectShape = {
     refunds: {
       kind: 'flag',
       default: false,
-      words: 'true where charges are given back as a matter of course: refusals of a shared store are then not remembered',
+      words:
+        'true where charges are given back as a matter of course: refusals of a shared store are then not remembered',
     },
     never: {
       kind: 'object',

@@ -51,7 +51,7 @@ abstract class Ask extends Call {
   }
 
   succeed(answer: unknown): void {
-    const numbers = answer as readonly number[]
+    const numbers = numbersOf(answer)
     if (numbers.length > 1) this.waiter.resolve(this.read(numbers))
     else if (this.repeated) this.fail(new StoreFault('refuses', 'the clock of the store moved while it was asked'))
     else {
@@ -69,7 +69,7 @@ abstract class Ask extends Call {
   }
 
   override late(answer: unknown): void {
-    const numbers = answer as readonly number[]
+    const numbers = numbersOf(answer)
     if (this.charge && numbers.length > 1 && this.holds) this.ledger.abandon(this.read(numbers))
   }
 
@@ -186,6 +186,12 @@ export class AskSeveral extends Ask implements Question {
   protected get holds(): boolean {
     return this.members.some(({ list }) => list)
   }
+}
+
+/** Clients can be told to give numbers as texts. */
+function numbersOf(answer: unknown): readonly number[] {
+  const numbers = answer as readonly number[]
+  return typeof numbers[0] === 'number' ? numbers : numbers.map(Number)
 }
 
 /** What the script is to do, at its length of two letters or more. */

@@ -231,7 +231,8 @@ class Together extends Call {
   succeed(answers: unknown): void {
     this.calls.forEach((call, index) => {
       const answer = (answers as unknown[])[index] as unknown[]
-      if (typeof answer?.[0] === 'string') call.end(faultOf(new BatchError(answer[0])))
+      // The script says an error as its text; numbers may be texts too.
+      if (answer.length === 1 && Number.isNaN(Number(answer[0]))) call.end(faultOf(new BatchError(String(answer[0]))))
       else call.answer(answer)
     })
   }

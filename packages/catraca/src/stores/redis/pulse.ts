@@ -79,8 +79,8 @@ export class Pulse {
     const fresh = name()
     const call = new PromisedCall(pulse, this.keys, [fresh, this.id, `${instanceLifeUs}`])
     this.calls.send(call)
-    const [marker, instances, runId] = (await call.promise) as [string, number, string]
-    this.instances = instances
+    const [marker, instances, runId] = ((await call.promise) as unknown[]).map(String) as [string, string, string]
+    this.instances = Number(instances)
     const before = this.known
     this.known = { marker: marker === '' ? fresh : marker, runId }
     this.charged -= charged

@@ -272,6 +272,6 @@ export class RedisLedger implements CentralLedger {
     const name = (this.names[member] as KeyNames).nameOf(key, tag)
     const call = new PromisedCall(amend, [name], args)
     this.store.calls.send(call)
-    return call.promise as Promise<number>
+    return call.promise.then(Number)
   }
 }
