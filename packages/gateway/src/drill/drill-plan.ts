@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto'
+import { type GatewayDocument, policyPart } from '@catraca/config'
+import type { Rule } from 'catraca'
+import { type PolicyDocument, type PolicyEntry, readPolicies, type StoreFailure } from 'catraca/policy'
+import { plannedExplanations } from '../store/store-plan.ts'
+
+/** One policy as it is drilled: alone, over a path of its own. */
+export interface Drilled {
+  readonly policy: string
+  readonly mode: StoreFailure
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | undefined
+  /** Units that a request costs. */
+  readonly cost: number
+  readonly rule: Rule
+  /** What one instance admits of the rule while the store is gone. */
+  readonly share: Rule
+}
+
+/** What a drill asks, and of what document. */
+export interface DrillPlan {
+  readonly drilled: readonly Drilled[]
+  /** Policies that are not drilled, and why. */
+  readonly left: readonly { readonly policy: string; readonly why: string }[]
+  /** The user's policies over the drill's store, upstream and keys. */
+  document(redis: string, upstream: string): GatewayDocument
+}
+
+/** The options of rules that instances divide among themselves. */
+const dividedOptions = ['limit', 'burst', 'capacity']
+const tenant = 'drill'
+
+/**
+ * Plans a drill of the policies of a file that are enforced in the shared store. Each keeps its rule, its key, its plans,
+ * its cost and its mode, and is asked under a path of its own, so that none hides what another does. The file's services,
+ * keys and store are not touched: the drill brings its own.
+ *
+ * @param instances Edges of the drill; the share is that of the file's `expectedInstances`, or of these.
+ */
+export async function planDrill(file: GatewayDocument, instances: number): Promise<DrillPlan> {
+  const policies = policyPart({ ...file }) as unknown as PolicyDocument
+  const shared = { ...file, store: { redis: 'redis://127.0.0.1:1' }, ...statedInstances(file, instances) }
+  const homes = new Map(
+    (await plannedExplanations(shared, { method: 'GET', path: '/' })).map(({ policy, store }) => [policy, store]),
+  )
+  const expected = file.storeFailure?.expectedInstances ?? file.defaults?.expectedInstances ?? instances
+  const parts = expected === 'live' ? instances : expected
+  const full = readPolicies(policies)
+  const plan = policies.plans?.default
+  const left: { policy: string; why: string }[] = []
+  const entries: Record<string, PolicyEntry> = {}
+  const drilled: Drilled[] = []
+  for (const policy of full.list) {
+    const { name, entry } = policy
+    const why = notDrilled(entry, homes.get(name), policy.mode)
+    if (why !== undefined) {
+      left.push({ policy: name, why })
+      continue
+    }
+    const variant = (plan === undefined ? undefined : policy.byPlan?.get(plan)) ?? policy.base
+    const rule = ruleFor(variant.rule.algorithm, variant.rule.options, 1)
+    entries[name] = alone(entry, name)
+    drilled.push({
+      policy: name,
+      mode: policy.onStoreFailure,
+      cost: policy.cost,
+      rule,
+      share: ruleFor(variant.rule.algorithm, variant.rule.options, parts),
+      ...requestFor(entry, name),
+    })
+  }
+  const { version, plans, defaults } = policies
+  return {
+    drilled,
+    left,
+    document: (redis, upstream) => ({
+      version,
+      ...(plans !== undefined && { plans }),
+      ...(defaults !== undefined && { defaults }),
+      ...(policies.storeFailure === undefined
+        ? statedInstances(file, instances)
+        : { storeFailure: policies.storeFailure }),
+      policies: entries,
+      store: { redis, prefix: 'catraca-drill' },
+      auth: {
+        apiKeys: { keys: [{ sha256: sha256(key), client: 'drill', tenant, ...(plan !== undefined && { plan }) }] },
+      },
+      listen: { host: '127.0.0.1', port: 0 },
+      upstreams: { drill: upstream },
+      log: 'off',
+    }),
+  }
+}
+
+const key = 'the key of the drill'
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function statedInstances(file: GatewayDocument, instances: number): Pick<GatewayDocument, 'storeFailure'> {
+  if (file.storeFailure !== undefined) return { storeFailure: file.storeFailure }
+  return file.defaults?.expectedInstances === undefined ? { storeFailure: { expectedInstances: instances } } : {}
+}
+
+function notDrilled(entry: PolicyEntry, home: string | undefined, mode: string): string | undefined {
+  if (mode !== 'enforce') return `it is not enforced (${mode})`
+  if (home === 'memory') return 'it lives in the memory of each edge, which no outage of the store touches'
+  if (entry.match?.identity === 'user' || [entry.per].flat().includes('user')) return 'the edge knows no users'
+  return undefined
+}
+
+/** The same policy for a path of its own. */
+function alone(entry: PolicyEntry, name: string): PolicyEntry {
+  const { insteadOf: _displaced, advice: _told, mode: _enforced, match, ...rest } = entry
+  const identity = match?.identity
+  return { ...rest, match: { ...(identity !== undefined && { identity }), routes: [`${pathOf(name)}/**`] } }
+}
+
+function pathOf(name: string): string {
+  return `/drill/${name}`
+}
+
+/** A request that the policy speaks about and that has every part of its key. */
+function requestFor(entry: PolicyEntry, name: string): Pick<Drilled, 'method' | 'path' | 'headers' | 'body'> {
+  const parts = [entry.per].flat().map(String)
+  const fields = parts.flatMap((part) => (part.startsWith('body:') ? [part.slice('body:'.length)] : []))
+  const headers: Record<string, string> = {}
+  for (const part of parts) if (part.startsWith('header:')) headers[part.slice('header:'.length)] = 'drill'
+  const known = entry.match?.identity === 'client' || parts.some((part) => part === 'client' || part === 'tenant')
+  if (known) headers['x-api-key'] = key
+  if (fields.length > 0) headers['content-type'] = 'application/json'
+  return {
+    method: fields.length > 0 ? 'POST' : 'GET',
+    path: `${pathOf(name)}/request`,
+    headers,
+    body: fields.length > 0 ? JSON.stringify(Object.fromEntries(fields.map((field) => [field, 'drill']))) : undefined,
+  }
+}
+
+/** The rule, or the part of it that one of so many instances has. */
+function ruleFor(algorithm: string, options: Rule['options'], parts: number): Rule {
+  const rule: Record<string, string | number> = { algorithm }
+  for (const [name, value] of Object.entries(options)) {
+    const plain = name.replace(/Ms$/, '')
+    rule[plain] =
+      dividedOptions.includes(name) && typeof value === 'number' ? Math.max(1, Math.floor(value / parts)) : value
+  }
+  const document = { version: 1, policies: { one: { per: 'service', rule } } } as unknown as PolicyDocument
+  const [policy] = readPolicies(document).list
+  return (policy as NonNullable<typeof policy>).base.rule
+}
