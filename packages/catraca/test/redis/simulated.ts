@@ -1,5 +1,5 @@
 import type { Decision, Rule } from 'catraca'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import type { Source } from '../../src/core/decision.ts'
 import type { Call } from '../../src/stores/redis/calls.ts'

@@ -50,10 +50,14 @@ export abstract class Call implements Waiting {
   late(_answer: unknown): void {}
 
   answer(answer: unknown): void {
-    if (this.done) this.late(answer)
-    else {
-      this.done = true
-      this.succeed(answer)
+    const late = this.done
+    this.done = true
+    // Whatever cannot be read is a fault: a caller who is never answered would be worse.
+    try {
+      if (late) this.late(answer)
+      else this.succeed(answer)
+    } catch (error) {
+      if (!late) this.fail(faultOf(error))
     }
   }
 

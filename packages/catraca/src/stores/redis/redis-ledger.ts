@@ -71,7 +71,7 @@ export class RedisLedger implements CentralLedger {
       if (one !== undefined) return one
       // Not asked: that nothing is left errs on the safe side, and the policy does not say no.
       const { source } = this.members[members[index] as number] as Member
-      return new Decision(source, keys[index] as string, 0, nowUs, costs[index] as number, 0, 0, 0, 0, 0)
+      return new Decision(source, keys[index] as string, peeked, nowUs, costs[index] as number, 0, 0, 0, 0, 0)
     })
     return decideStack(parts, 0)
   }

@@ -91,7 +91,8 @@ class RedisStore implements RemoteStore, LedgerStore {
   }
 
   rebased(name: string, stepMs: number): void {
-    this.hooks.get(name)?.rebased(stepMs)
+    const hooks = this.hooks.get(name)
+    if (hooks !== undefined) aside(() => hooks.rebased(stepMs))
   }
 
   close(): void {

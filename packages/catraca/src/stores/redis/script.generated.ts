@@ -551,7 +551,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'fd8ddd9a7cde02c00db696050442739fd355e6c3', text: whole(`
+export const decide = { sha: 'c9152373b1b18b5f0fb7ccd2727a61b15e407050', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -603,9 +603,6 @@ lives[member] = life
 if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
-if not heals and not passes and redis.call('PTTL', key) == -1 then
-healed[member] = { { 'PEXPIRE', key, life } }
-end
 else
 if prior == 0 then
 values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
@@ -615,8 +612,6 @@ end
 if moved then
 local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
 healed[member] = { { 'PSETEX', key, life, value } }
-elseif not passes and redis.call('PTTL', key) == -1 then
-healed[member] = { { 'PEXPIRE', key, life } }
 end
 end
 end
@@ -646,6 +641,8 @@ local commands = healed[member]
 if all then commands = rings[member] end
 if commands then
 for index = 1, #commands do redis.call(unpack(commands[index])) end
+elseif redis.call('PTTL', KEYS[firstKey + member]) == -1 then
+redis.call('PEXPIRE', KEYS[firstKey + member], lives[member])
 end
 end
 end
@@ -655,7 +652,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '19bc0fb53381f01dfd05f2b56597506a6af7ead4', text: whole(`
+export const batch = { sha: 'f6ad587c04a361b7bf3e89fb5b95255434f36de1', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -701,9 +698,6 @@ lives[member] = life
 if kind == 'l' then
 rings[member] = writes
 healed[member] = heals
-if not heals and not passes and redis.call('PTTL', key) == -1 then
-healed[member] = { { 'PEXPIRE', key, life } }
-end
 else
 if prior == 0 then
 values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
@@ -713,8 +707,6 @@ end
 if moved then
 local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
 healed[member] = { { 'PSETEX', key, life, value } }
-elseif not passes and redis.call('PTTL', key) == -1 then
-healed[member] = { { 'PEXPIRE', key, life } }
 end
 end
 end
@@ -744,6 +736,8 @@ local commands = healed[member]
 if all then commands = rings[member] end
 if commands then
 for index = 1, #commands do redis.call(unpack(commands[index])) end
+elseif redis.call('PTTL', KEYS[firstKey + member]) == -1 then
+redis.call('PEXPIRE', KEYS[firstKey + member], lives[member])
 end
 end
 end
@@ -779,7 +773,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: 'cd1c31e8b6327e09ed37fb06a1314d7adbbfaf61', text: whole(`
+export const amend = { sha: 'f8aac3b62924f183f5fe8e187165df2d077a4ca5', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -803,7 +797,6 @@ if op == 'b' or op == 'g' then
 local value = redis.call('GET', key)
 local numbers, rest = struct.pack('<ddc1d', 0, 0, 'i', 0), name
 if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
-if op == 'b' then
 if value then
 local position, third, ending, parked = 17, 0, 0, {}
 while position + 8 < #value do
@@ -839,19 +832,24 @@ local follows = position + #old
 local o, l = struct.unpack('<dd', value)
 local q = third
 keep = redis.call('PTTL', key)
+if op == 'b' then
 numbers, rest = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q), string.sub(value, follows - #old)
 if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
-local others = ''
-for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
-if blocked > 0 then extras = string.gsub(extras, 'x........', '', 1) end
-extras = extras .. others
+if blocked > 0 then
+local from = string.find(extras, struct.pack('<c1d', 'x', us + blocked), 1, true)
+extras = string.sub(extras, 1, from - 1) .. string.sub(extras, from + 9)
 end
+for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+if keep < 0 and letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
+end
+end
+if op == 'b' then
 if ARGV[4] ~= '0' then extras = extras .. struct.pack('<c1d', 'x', us + ARGV[4]) end
 keep = math.max(keep, math.ceil(ARGV[4] / 1000))
 elseif not value then
 return 0
 else
-extras = struct.pack('<c1d', 'g', us)
+extras, keep = struct.pack('<c1d', 'g', us), 0
 end
 if keep > life + 0 then life = string.format('%.0f', keep) end
 call('PSETEX', key, life, numbers .. extras .. rest)
@@ -860,7 +858,7 @@ end
 if list then
 local text = redis.call('GETRANGE', key, 0, 1023)
 if text == '' then return 0 end
-local theirs = string.byte(text, 26) == 114 and string.match(text, '^%a[^;%z]*;', 35)
+local theirs = string.byte(text, 26) == 114 and string.match(text, '^[lp]%d+,%d+;', 35)
 local base = 34
 if theirs then
 base = base + #theirs

@@ -21,22 +21,27 @@ if op == 'b' or op == 'g' then
   local value = redis.call('GET', key)
   local numbers, rest = struct.pack('<ddc1d', 0, 0, 'i', 0), name
   if list then numbers = numbers .. struct.pack('<c1d', 'r', 0) end
-  if op == 'b' then
-    if value then
-      --@include extras
+  if value then
+    --@include extras
+    if op == 'b' then
       numbers, rest = string.sub(value, 1, 16) .. struct.pack('<c1d', 'i', q), string.sub(value, follows - #old)
       if ending > 0 then numbers = numbers .. struct.pack('<c1d', 'r', ending) end
-      local others = ''
-      for index = 1, #parked do others = others .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
-      if blocked > 0 then extras = string.gsub(extras, 'x........', '', 1) end
-      extras = extras .. others
+      if blocked > 0 then
+        local from = string.find(extras, struct.pack('<c1d', 'x', us + blocked), 1, true)
+        extras = string.sub(extras, 1, from - 1) .. string.sub(extras, from + 9)
+      end
+      for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+      -- Its end was taken away.
+      if keep < 0 and letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
     end
+  end
+  if op == 'b' then
     if ARGV[4] ~= '0' then extras = extras .. struct.pack('<c1d', 'x', us + ARGV[4]) end
     keep = math.max(keep, math.ceil(ARGV[4] / 1000))
   elseif not value then
     return 0
   else
-    extras = struct.pack('<c1d', 'g', us)
+    extras, keep = struct.pack('<c1d', 'g', us), 0
   end
   if keep > life + 0 then life = string.format('%.0f', keep) end
   call('PSETEX', key, life, numbers .. extras .. rest)
@@ -46,7 +51,7 @@ end
 if list then
   local text = redis.call('GETRANGE', key, 0, 1023)
   if text == '' then return 0 end
-  local theirs = string.byte(text, 26) == 114 and string.match(text, '^%a[^;%z]*;', 35)
+  local theirs = string.byte(text, 26) == 114 and string.match(text, '^[lp]%d+,%d+;', 35)
   local base = 34
   if theirs then
     base = base + #theirs

@@ -10,9 +10,6 @@ for member = 1, members do
     if kind == 'l' then
       rings[member] = writes
       healed[member] = heals
-      if not heals and not passes and redis.call('PTTL', key) == -1 then
-        healed[member] = { { 'PEXPIRE', key, life } }
-      end
     else
       if prior == 0 then
         values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
@@ -22,8 +19,6 @@ for member = 1, members do
       if moved then
         local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
         healed[member] = { { 'PSETEX', key, life, value } }
-      elseif not passes and redis.call('PTTL', key) == -1 then
-        healed[member] = { { 'PEXPIRE', key, life } }
       end
     end
   end
@@ -53,6 +48,8 @@ if charge then
       if all then commands = rings[member] end
       if commands then
         for index = 1, #commands do redis.call(unpack(commands[index])) end
+      elseif redis.call('PTTL', KEYS[firstKey + member]) == -1 then
+        redis.call('PEXPIRE', KEYS[firstKey + member], lives[member])
       end
     end
   end
