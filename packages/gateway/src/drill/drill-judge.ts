@@ -72,8 +72,8 @@ export function judge(
   over('before the fault', before)
   check(before.unavailable === 0, `before the fault ${before.unavailable} requests were answered 503 or not at all`)
   if (fault.outage) {
-    const passed = steady.filter(({ status }) => isAdmitted(status)).length
-    const closed = steady.filter(({ status, retryAfter }) => status === 503 && retryAfter).length
+    const passed = number(steady, 'admitted')
+    const closed = number(steady, 'closed')
     if (mode === 'closed') {
       check(passed === 0, `it declares closed, and ${passed} requests passed while the store was gone`)
       check(
@@ -81,7 +81,7 @@ export function judge(
         `it declares closed, and ${steady.length - closed} of ${steady.length} answers were not 503 with Retry-After`,
       )
     } else {
-      const gone = steady.filter(({ status }) => status === 0 || status >= 500).length
+      const gone = steady.length - passed - number(steady, 'limited')
       check(
         gone === 0,
         `it declares ${mode}, and ${gone} requests were answered 503 or not at all while the store was gone`,
@@ -105,13 +105,13 @@ export function judge(
 }
 
 function counted(answers: readonly Answer[], most: number | undefined): Count {
-  const admitted = answers.filter(({ status }) => isAdmitted(status)).length
-  const refused = answers.filter(({ status }) => status === 429).length
+  const admitted = number(answers, 'admitted')
+  const refused = number(answers, 'limited')
   return { admitted, refused, unavailable: answers.length - admitted - refused, most }
 }
 
-function isAdmitted(status: number): boolean {
-  return status >= 200 && status < 300
+function number(answers: readonly Answer[], kind: Answer['kind']): number {
+  return answers.filter((answer) => answer.kind === kind).length
 }
 
 const simulatedStepMs = 10

@@ -6,9 +6,11 @@ export interface Answer {
   readonly policy: string
   /** When it was asked, ms since the traffic began. */
   readonly atMs: number
-  /** 0 where there was no answer. */
-  readonly status: number
-  readonly retryAfter: boolean
+  /**
+   * `admitted`: 2xx. `limited`: refused by a limit, 429 or, where nobody's own limit is it, 503. `closed`: 503 with
+   * Retry-After because nothing passes unchecked. `failed`: any other answer, or none.
+   */
+  readonly kind: 'admitted' | 'limited' | 'closed' | 'failed'
   readonly tookMs: number
 }
 
@@ -68,24 +70,35 @@ export class Traffic {
   private ask(edge: string, { policy, method, path, headers, body }: Drilled): void {
     const atMs = this.nowMs
     const asked = new Promise<void>((resolve) => {
-      const note = (status: number, retryAfter: boolean): void => {
-        this.answers.push({ policy, atMs, status, retryAfter, tookMs: this.nowMs - atMs })
+      const note = (kind: Answer['kind']): void => {
+        this.answers.push({ policy, atMs, kind, tookMs: this.nowMs - atMs })
         resolve()
       }
-      const sent = request(
-        new URL(path, edge),
-        { method, headers, agent: this.agent, timeout: timeoutMs },
-        (response) => {
-          response.resume()
-          response.once('end', () => note(response.statusCode ?? 0, response.headers['retry-after'] !== undefined))
-          response.once('error', () => note(0, false))
-        },
-      )
+      const url = new URL(path, edge)
+      const sent = request(url, { method, headers, agent: this.agent, timeout: timeoutMs }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => {
+          text += chunk
+        })
+        response.once('end', () => note(kindOf(response.statusCode ?? 0, 'retry-after' in response.headers, text)))
+        response.once('error', () => note('failed'))
+      })
       sent.once('timeout', () => sent.destroy())
-      sent.once('error', () => note(0, false))
+      sent.once('error', () => note('failed'))
       sent.end(body)
     })
     this.underWay.add(asked)
     void asked.finally(() => this.underWay.delete(asked))
   }
+}
+
+/** How the problem document begins that says why nothing passes. */
+const unchecked = 'The limit cannot be checked'
+
+function kindOf(status: number, retryAfter: boolean, text: string): Answer['kind'] {
+  if (status >= 200 && status < 300) return 'admitted'
+  if (status === 429) return 'limited'
+  if (status !== 503 || !retryAfter) return 'failed'
+  return text.includes(unchecked) ? 'closed' : 'limited'
 }
