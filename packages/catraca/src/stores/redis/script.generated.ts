@@ -1023,10 +1023,11 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const pulse = { sha: 'b75e67d571e103ebde7024739da718220d084bce', text: whole(`
+export const pulse = { sha: '44c8062b67cef16adc953c97490e759a3446097b', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 local marker = redis.call('GET', KEYS[1])
 if marker then
 redis.call('PEXPIRE', KEYS[1], 3600000)
@@ -1034,6 +1035,5 @@ else
 redis.call('SET', KEYS[1], ARGV[1], 'PX', 3600000)
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
-redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 redis.call('PEXPIRE', KEYS[2], 3600000)
 return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`) }

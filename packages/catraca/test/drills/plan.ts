@@ -1,0 +1,75 @@
+/** Milliseconds; `limit` units per window, or permits at once that last `windowMs`. */
+export interface Law {
+  readonly kind: 'bucket' | 'log' | 'fixed' | 'permits'
+  readonly limit: number
+  readonly windowMs: number
+  /** Of a bucket: most units at one instant. */
+  readonly burst?: number
+}
+
+export interface PlannedPolicy {
+  readonly name: string
+  readonly law: Law
+  /** All requests count under one key, not each under its own. */
+  readonly common?: true
+}
+
+export interface PlannedLimiter {
+  readonly name: string
+  readonly mode: 'local' | 'open' | 'closed'
+  /** Several make a stack, of which all are charged or none. */
+  readonly policies: readonly PlannedPolicy[]
+}
+
+export const instances = 3
+export const timeoutMs = 50
+/** Decisions per second of each process: a little over what is asked of it, so that a late timer does not matter. */
+export const rate = 1_150
+export const floorRate = 1_000
+
+export const hotKeys = 2
+export const keys: readonly string[] = Array.from({ length: 20 }, (_, i) => (i < hotKeys ? `hot-${i}` : `cold-${i}`))
+export const commonKey = 'all'
+
+const bucket: Law = { kind: 'bucket', limit: 60, windowMs: 1_000, burst: 30 }
+
+/** Each gets an equal part of the traffic; hot keys ask for about twice what they may have, the others for less. */
+export const plan: readonly PlannedLimiter[] = [
+  { name: 'bucket', mode: 'local', policies: [{ name: 'bucket', law: bucket }] },
+  { name: 'log', mode: 'local', policies: [{ name: 'log', law: { kind: 'log', limit: 40, windowMs: 1_000 } }] },
+  { name: 'shut', mode: 'closed', policies: [{ name: 'shut', law: { kind: 'fixed', limit: 50, windowMs: 1_000 } }] },
+  { name: 'open', mode: 'open', policies: [{ name: 'open', law: bucket }] },
+  { name: 'slots', mode: 'local', policies: [{ name: 'slots', law: { kind: 'permits', limit: 6, windowMs: 2_000 } }] },
+  // Fewer units than instances: each share is one unit all the same.
+  { name: 'scarce', mode: 'local', policies: [{ name: 'scarce', law: { kind: 'log', limit: 2, windowMs: 1_000 } }] },
+  {
+    name: 'stack',
+    mode: 'local',
+    policies: [
+      { name: 'each', law: bucket },
+      { name: 'total', law: { kind: 'fixed', limit: 300, windowMs: 1_000 }, common: true },
+    ],
+  },
+]
+
+/** Every policy with its limiter, in the order of the numbers that workers log. */
+export const policies: readonly (PlannedPolicy & { readonly limiter: PlannedLimiter })[] = plan.flatMap((limiter) =>
+  limiter.policies.map((policy) => ({ ...policy, limiter })),
+)
+
+/** What one process may admit of a law without the store. */
+export function shareOf(law: Law): Law {
+  const part = (units: number): number => Math.max(1, Math.floor(units / instances))
+  return { ...law, limit: part(law.limit), ...(law.burst === undefined ? {} : { burst: part(law.burst) }) }
+}
+
+/** Most units at one instant: what a store that forgot a key hands out once more. */
+export function capacityOf({ limit, burst = limit }: Law): number {
+  return burst
+}
+
+/** Most units in a half-open span of one window; of permits those held at once. */
+export function mostOf(law: Law): number {
+  if (law.kind === 'bucket') return capacityOf(law) + law.limit
+  return law.kind === 'fixed' ? 2 * law.limit : law.limit
+}
