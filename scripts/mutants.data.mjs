@@ -6,6 +6,9 @@ const fixed = `${src}/algorithms/fixed-window/fixed-window.ts`
 const limiter = `${src}/limiter/limiter.ts`
 const ledger = `${src}/stores/memory/memory-ledger.ts`
 const enforcer = `${src}/policy/enforcer.ts`
+const script = `${src}/stores/redis/script.generated.ts`
+const redis = `${src}/stores/redis`
+const failure = `${src}/stores/failure`
 
 /** Defects of one line. Each, planted alone, must turn the suite red. */
 export const mutants = [
@@ -231,5 +234,132 @@ export const mutants = [
     file: `${src}/http/retry-after.ts`,
     find: '1.1',
     replace: '0.9',
+  },
+  // The shared store. A test compares the script with what it is built from; it is left out, as it would catch anything.
+  {
+    name: 'script: bucket short of one level',
+    file: script,
+    find: 'passes = level + cost <= capacity',
+    replace: 'passes = level + cost < capacity',
+  },
+  {
+    name: 'script: estimate may equal the limit',
+    file: script,
+    find: 'prior * share < (limit - level - cost + 1) * window',
+    replace: 'prior * share <= (limit - level - cost + 1) * window',
+  },
+  {
+    name: 'script: closed window of a list',
+    file: script,
+    find: 'if ends > time then break end',
+    replace: 'if ends >= time then break end',
+  },
+  {
+    name: 'script: a broken clock is believed',
+    file: script,
+    find: 'elseif elapsed < -grace then',
+    replace: 'elseif elapsed < -2 * grace then',
+  },
+  {
+    name: 'script: what another rule counted is not taken over',
+    file: script,
+    find: 'level = math.max(level, debt)',
+    replace: 'level = level',
+  },
+  {
+    name: 'script: a conversion rounds for the caller',
+    file: script,
+    find: 'if rest > 0 then quotient = quotient + 1 end',
+    replace: '',
+  },
+  {
+    name: 'script: a refund gives more than was charged',
+    file: script,
+    find: 'give = math.min(asked * unit, own, l)',
+    replace: 'give = math.min(asked * unit, l)',
+  },
+  {
+    name: 'script: a quota counts the period before',
+    file: script,
+    find: 'if origin < start then\nlevel = 0',
+    replace: 'if origin < start then\nlevel = level',
+  },
+  {
+    name: 'key: lengths left out',
+    file: `${redis}/keys.ts`,
+    find: 'return `${text.length}:${text}`',
+    replace: 'return text',
+  },
+  {
+    name: 'deny cache: a refusal outlives its wait',
+    file: `${redis}/deny-cache.ts`,
+    find: 'Math.min(longestUs, decision.waitUs)',
+    replace: 'longestUs',
+  },
+  {
+    name: 'calls: sent through a client that is away',
+    file: `${redis}/calls.ts`,
+    find: "if (connection === 'away') {",
+    replace: "if ((connection as string) === 'never') {",
+  },
+  {
+    name: 'calls: a lost script is not sent again',
+    file: `${redis}/calls.ts`,
+    find: '!call.again && isUnknownScript(error)',
+    replace: 'call.again && isUnknownScript(error)',
+  },
+  {
+    name: 'deadline: answers that arrived are not read first',
+    file: `${redis}/deadlines.ts`,
+    find: 'afterPoll(() => this.end(now))',
+    replace: 'this.end(now)',
+  },
+  {
+    name: 'stack: charged where one refuses',
+    file: `${redis}/question.ts`,
+    find: 'const taken = charge && allPass(members, answer, mask)',
+    replace: 'const taken = charge',
+  },
+  {
+    name: 'permit of an abandoned call kept',
+    file: `${redis}/ask.ts`,
+    find: 'this.charge && numbers.length > 1 && this.holds',
+    replace: 'this.charge && numbers.length < 1 && this.holds',
+  },
+  {
+    name: 'unfit key taken for a store that is gone',
+    file: `${redis}/fault.ts`,
+    find: "const keyFaults = ['WRONGTYPE', 'CATRACA']",
+    replace: "const keyFaults = ['CATRACA']",
+  },
+  {
+    name: 'flush taken for a restart',
+    file: `${redis}/pulse.ts`,
+    find: "before.runId === runId ? 'flush' : 'restart'",
+    replace: "before.runId === runId ? 'restart' : 'flush'",
+  },
+  {
+    name: 'closed behaves as open',
+    file: `${failure}/fallback.ts`,
+    find: "modes[index] === 'closed' ? refuseClosed : passUncounted",
+    replace: "modes[index] === ('never' as string) ? refuseClosed : passUncounted",
+  },
+  {
+    name: 'share of one instance is the whole',
+    file: `${failure}/share.ts`,
+    find: 'Math.floor(units / instances)',
+    replace: 'Math.floor(units / 1)',
+  },
+  {
+    name: 'breaker: a success in between does not reset the row',
+    file: `${src}/resilience/breaker/breaker.ts`,
+    find: "this.current = 'closed'\n    this.row = 0",
+    replace: "this.current = 'closed'",
+  },
+  {
+    name: 'breaker: two trials at once',
+    file: `${src}/resilience/breaker/breaker.ts`,
+    find: "if (this.current === 'trial') return 'refuse'",
+    replace: "if (this.current === 'trial') return 'trial'",
   },
 ]

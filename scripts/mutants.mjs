@@ -35,7 +35,9 @@ function testsFail(name) {
   return new Promise((resolve) => {
     const env = { ...process.env, CATRACA_MUTANT: name, NO_COLOR: '1' }
     // What runs on the built files cannot see the defect.
-    const args = ['run', 'packages/catraca', '--bail', '1', '--reporter', 'dot', '--exclude', '**/flood.test.ts']
+    // The test of the script's hash would see a defect in it that decides nothing wrong.
+    const excluded = ['flood', 'script', 'drills/*'].flatMap((test) => ['--exclude', `**/${test}.test.ts`])
+    const args = ['run', 'packages/catraca', '--bail', '1', '--reporter', 'dot', ...excluded]
     const child = spawn(tool('vitest'), args, { cwd: root, env })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))

@@ -70,7 +70,11 @@ export function judge(
   const over = (name: string, { admitted, most: bound }: Count): void =>
     check(bound === undefined || admitted <= bound, `${name} ${admitted} passed, at most ${bound} may`)
   over('before the fault', before)
-  check(before.unavailable === 0, `before the fault ${before.unavailable} requests were answered 503 or not at all`)
+  const busy = 'is this machine too busy for the timeout of the store?'
+  check(
+    before.unavailable === 0,
+    `before the fault ${before.unavailable} requests were answered 503 or not at all; ${busy}`,
+  )
   if (fault.outage) {
     const passed = number(steady, 'admitted')
     const closed = number(steady, 'closed')

@@ -72,6 +72,8 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
     })
   }
   const { version, plans, defaults } = policies
+  const timeout =
+    typeof file.store === 'object' && file.store.timeout !== undefined ? { timeout: file.store.timeout } : {}
   return {
     drilled,
     left,
@@ -83,7 +85,7 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
         ? statedInstances(file, instances)
         : { storeFailure: policies.storeFailure }),
       policies: entries,
-      store: { redis, prefix: 'catraca-drill' },
+      store: { redis, prefix: 'catraca-drill', ...timeout },
       auth: {
         apiKeys: { keys: [{ sha256: sha256(key), client: 'drill', tenant, ...(plan !== undefined && { plan }) }] },
       },
@@ -144,7 +146,8 @@ function requestFor(entry: PolicyEntry, name: string): Pick<Drilled, 'method' | 
 function ruleFor(algorithm: string, options: Rule['options'], parts: number): Rule {
   const rule: Record<string, string | number> = { algorithm }
   for (const [name, value] of Object.entries(options)) {
-    const plain = name.replace(/Ms$/, '')
+    // A queue is made with a capacity and keeps it as its burst.
+    const plain = algorithm === 'leaky-queue' && name === 'burst' ? 'capacity' : name.replace(/Ms$/, '')
     rule[plain] =
       dividedOptions.includes(name) && typeof value === 'number' ? Math.max(1, Math.floor(value / parts)) : value
   }
