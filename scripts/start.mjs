@@ -1,18 +1,26 @@
 // `npm start`: the ticket shop, five services and the turnstile before them, each in a process of its own.
-// With --no-build nothing is installed or built first. PORT chooses the port; 0 takes a free one.
+// `npm start -- --shared [n]`: n turnstiles (default 3) that share one Redis, which is started for them.
+// With --no-build nothing is installed or built first. PORT chooses the port, with --shared the first; 0 takes a free one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { build } from './build.mjs'
 import { fail, root, say, setup } from './setup.mjs'
 
 const usualPort = 8080
+const maxEdges = 20
+const policies = 'examples/ticket-shop/catraca.yaml'
+// The same policies with a store, in a file of their own: a file says once and for all where it keeps what was used.
+const sharedPolicies = '.cache/ticket-shop.shared.yaml'
+const lookEveryMs = 200
 // Longer than the gateway gives running requests.
 const killAfterMs = 12_000
 const services = ['catalog', 'inventory', 'order', 'assistant', 'reports']
 
+const edges = readShared()
 if (!process.argv.includes('--no-build')) {
   setup()
   build()
@@ -21,6 +29,9 @@ const port = await choosePort()
 
 /** Processes in the order in which they are ended: the gateway still needs the catalog for running requests. */
 const children = []
+let redis
+let redisRuns = true
+let redisStarts = false
 let stopping = false
 let exitCode = 0
 
@@ -30,17 +41,83 @@ watchParent()
 
 const started = await Promise.all(
   services.map(async (name) => {
-    const url = await startChild(`examples/ticket-shop/services/${name}.mjs`, [], { PORT: '0' }, 'inherit')
+    const url = await startChild(`examples/ticket-shop/services/${name}.mjs`, [], { PORT: '0' }, ['inherit', 'inherit'])
     return [`${name.toUpperCase()}_URL`, url]
   }),
 )
-const gateway = await startChild(
-  'packages/gateway/bin/catraca.js',
-  ['up', '-c', 'examples/ticket-shop/catraca.yaml', '--log', 'live', '--host', '127.0.0.1', '--port', String(port)],
-  Object.fromEntries(started),
-  'inherit',
-)
-if (!stopping) process.stdout.write(introduction(gateway))
+if (edges === 0) {
+  const url = await startGateway(policies, port, 'live', {}, ['inherit', 'inherit'])
+  if (!stopping) process.stdout.write(introduction(url))
+} else await startShared()
+
+/** How many edges share a Redis: 0 without --shared. */
+function readShared() {
+  const at = process.argv.indexOf('--shared')
+  if (at < 0) return 0
+  const text = process.argv[at + 1]
+  if (text === undefined || text.startsWith('-')) return 3
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > maxEdges) fail(`--shared is "${text}"; allowed: 1 to ${maxEdges} edges`)
+  return count
+}
+
+/** Starts a Redis and the edges over it, and prints what happens to it. */
+async function startShared() {
+  const { findRedisServer, RedisProcess } = await import('../packages/gateway/dist/redis-server.js')
+  try {
+    await findRedisServer({ say })
+    redis = await RedisProcess.start()
+  } catch (error) {
+    fail(error.message)
+  }
+  if (stopping) return
+  writeSharedPolicies()
+  const env = { REDIS_URL: redis.url, INSTANCES: String(edges) }
+  const urls = []
+  for (let index = 0; index < edges; index++) {
+    const next = port === 0 || !(await isFree(port + index)) ? 0 : port + index
+    urls.push(await startGateway(sharedPolicies, next, 'off', env, ['ignore', 'pipe'], `edge ${index + 1}`))
+  }
+  if (stopping) return
+  process.stdout.write(sharedIntroduction(urls))
+  process.on('SIGUSR2', () => void startRedisAgain())
+  setInterval(tellOfRedis, lookEveryMs).unref()
+}
+
+/** The time to answer is longer than usual: the demonstration shares its processor with all it shows. */
+function writeSharedPolicies() {
+  const file = join(root, sharedPolicies)
+  const shop = readFileSync(join(root, policies), 'utf8')
+  const text = `${shop}store: { redis: "\${REDIS_URL}", timeout: 250ms }\n`
+  // Edges of another run may read it.
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+
+async function startRedisAgain() {
+  if (redisStarts || stopping) return
+  redisStarts = true
+  try {
+    await redis.restart()
+    redisRuns = true
+    process.stdout.write(`redis: runs again, without its memory; kill it with: kill -9 ${redis.pid}\n`)
+  } catch (error) {
+    process.stdout.write(`redis: does not start: ${error.message}\n`)
+  }
+  redisStarts = false
+}
+
+function tellOfRedis() {
+  if (!redisRuns || redisStarts || redis.pid !== undefined) return
+  redisRuns = false
+  process.stdout.write(`redis: has ended; start it again with: kill -USR2 ${process.pid}\n`)
+}
+
+function startGateway(file, at, log, env, output, name) {
+  const args = ['up', '-c', file, '--log', log, '--host', '127.0.0.1', '--port', String(at)]
+  return startChild('packages/gateway/bin/catraca.js', args, { ...Object.fromEntries(started), ...env }, output, name)
+}
 
 /** What to type next; a test plays the commands. */
 function introduction(url) {
@@ -55,6 +132,29 @@ Try in another terminal:
 
   what is left of its limits
     curl -s -H 'x-api-key: bairro-2' ${url}/rate-limit
+
+More: docs/tour.md. Ctrl-C ends everything.
+
+`
+}
+
+/** The same for edges that share a store. */
+function sharedIntroduction(urls) {
+  return `
+${urls.length} edges share the Redis at ${redis.url}:
+
+${urls.map((url, index) => `  edge ${index + 1}  ${url}`).join('\n')}
+
+Try in another terminal:
+
+  one budget, whichever edge is asked: a client may hold seats of one event four times an hour
+    for url in ${urls.join(' ')}; do curl -s -o /dev/null -w '%{http_code}\\n' -H 'x-api-key: arena-1' -H 'content-type: application/json' -d '{"eventId":7}' "$url/api/holds?try=[1-2]"; done
+
+  kill the Redis: logins are refused with 503, the rest goes on by parts of the limits
+    kill -9 ${redis.pid}
+
+  start it again
+    kill -USR2 ${process.pid}
 
 More: docs/tour.md. Ctrl-C ends everything.
 
@@ -84,14 +184,17 @@ function isFree(candidate) {
 }
 
 /** Starts a process that says over its channel where it listens, and gives that address. */
-async function startChild(file, args, env, stdout) {
+async function startChild(file, args, env, [stdout, stderr], name) {
   const child = spawn(process.execPath, [join(root, file), ...args], {
     // A group of its own: Ctrl-C must reach this process alone, or each child would be asked to end twice.
     detached: true,
     env: { ...process.env, ...env },
     // The channel breaks when this process dies, however it dies; the children then end by themselves.
-    stdio: ['ignore', stdout, 'inherit', 'ipc'],
+    stdio: ['ignore', stdout, stderr, 'ipc'],
   })
+  if (child.stderr !== null) {
+    createInterface(child.stderr).on('line', (line) => process.stdout.write(`${name}: ${line}\n`))
+  }
   children.unshift(child)
   child.once('exit', (code) => {
     if (stopping) return
@@ -115,6 +218,7 @@ async function stop() {
     await ended
   }
   clearTimeout(kill)
+  await redis?.stop()
   process.exit(exitCode)
 }
 

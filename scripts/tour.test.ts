@@ -6,21 +6,23 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** The address in the tour; a test uses a free port instead. */
-const tourAddress = 'http://127.0.0.1:8080'
+/** The addresses in the tour; a test uses free ports instead. */
+const tourAddresses = ['http://127.0.0.1:8080', 'http://127.0.0.1:8081', 'http://127.0.0.1:8082']
 
 interface Started {
   readonly child: ChildProcess
   readonly url: string
+  /** The edges that share a Redis. */
+  readonly edges: string[]
   /** Where the services listen. */
   readonly upstreams: string[]
   /** What was printed, up to the last line of the introduction. */
   readonly introduction: string
 }
 
-/** Runs what `npm start` runs, on a free port, without installing or building. */
-async function start(): Promise<Started> {
-  const child = spawn(process.execPath, ['scripts/start.mjs', '--no-build'], {
+/** Runs what `npm start` runs, on free ports, without installing or building. */
+async function start(...flags: string[]): Promise<Started> {
+  const child = spawn(process.execPath, ['scripts/start.mjs', '--no-build', ...flags], {
     cwd: root,
     env: { ...process.env, PORT: '0' },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -31,18 +33,28 @@ async function start(): Promise<Started> {
     await once(child, 'exit')
   })
   let introduction = ''
-  for await (const chunk of child.stdout) {
-    introduction += String(chunk)
-    if (introduction.includes('Ctrl-C')) break
-  }
+  // It goes on being read: a process whose reader is gone ends.
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      introduction += String(chunk)
+      if (introduction.includes('Ctrl-C')) resolve()
+    })
+    child.once('exit', (code) => reject(new Error(`npm start ended with ${code}: ${introduction}`)))
+  })
+  const edges = [...introduction.matchAll(/^ +edge \d+ +(\S+)$/gm)].map(([, url = '']) => url)
   const find = (pattern: RegExp): string => pattern.exec(introduction)?.[1] ?? `not found: ${introduction}`
   const upstreams = [...introduction.matchAll(/upstream +(\S+)/g)].map(([, url = '']) => url)
-  return { child, url: find(/listens on (\S+)/), upstreams, introduction }
+  const url = edges[0] ?? find(/listens on (\S+)/)
+  return { child, url, edges, upstreams, introduction }
 }
 
 /** Runs a command line as it is typed and gives the lines that come back. */
-async function play(command: string): Promise<string[]> {
-  const shell = spawn('bash', ['-c', `exec 2>&1\n${command}`], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+async function play(command: string, variables: Record<string, string> = {}): Promise<string[]> {
+  const shell = spawn('bash', ['-uc', `exec 2>&1\n${command}`], {
+    cwd: root,
+    env: { ...process.env, ...variables },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let output = ''
   for await (const chunk of shell.stdout) output += String(chunk)
   return output.trimEnd().split(/\r?\n/)
@@ -85,8 +97,13 @@ describe('docs/tour.md', () => {
   })
 
   test.each(stops(tour).map((stop) => [stop.title, stop] as const))('%s', async (_title, { command, lines }) => {
-    const { url } = await start()
-    const output = await play(command.replaceAll(tourAddress, url))
+    const shared = tourAddresses.slice(1).some((address) => command.includes(address))
+    const { url, edges, introduction } = await start(...(shared ? ['--shared'] : []))
+    const find = (kill: string): string => new RegExp(`kill -${kill} (\\d+)`).exec(introduction)?.[1] ?? ''
+    const variables: Record<string, string> = shared ? { REDIS_PID: find('9'), START_PID: find('USR2') } : {}
+    const urls = shared ? edges : [url]
+    const typed = tourAddresses.reduce((text, address, index) => text.replaceAll(address, urls[index] ?? ''), command)
+    const output = await play(typed, variables)
     expect(`${output.join('\n')}\n`).toMatch(pattern(lines))
   })
 })
@@ -138,6 +155,33 @@ describe('npm start', () => {
     })
     expect(second.status).toBe(1)
     expect(second.stderr).toBe(`catraca: port ${port} is already in use; choose another: PORT=8081 npm start\n`)
+  })
+})
+
+describe('npm start -- --shared', () => {
+  test('prints a loop over all edges of which four pass', async () => {
+    const { introduction } = await start('--shared', '2')
+    const loop = /^ {4}(for url in .+)$/m.exec(introduction)?.[1] ?? ''
+    expect(await play(loop)).toEqual(['201', '201', '201', '201'])
+    expect(await play(loop)).toEqual(Array(4).fill('429'))
+  })
+
+  test.each(['SIGTERM', 'SIGKILL'] as const)('leaves no process behind on %s', async (signal) => {
+    const { child, edges, introduction } = await start('--shared')
+    const redis = /redis:(\/\/\S+:\d+)/.exec(introduction)?.[1] ?? ''
+    const all = [`http:${redis}`, ...edges]
+    expect(await Promise.all(all.map(listens))).toEqual(Array(4).fill(true))
+    child.kill(signal)
+    expect(await once(child, 'exit')).toEqual(signal === 'SIGTERM' ? [0, null] : [null, signal])
+    for (const one of all) while (await listens(one));
+  })
+
+  test.each(['0', '21', 'many'])('says what is allowed in place of %s', (count) => {
+    const child = spawnSync(process.execPath, ['scripts/start.mjs', '--no-build', '--shared', count], { cwd: root })
+    expect([child.status, String(child.stderr)]).toEqual([
+      1,
+      `catraca: --shared is "${count}"; allowed: 1 to 20 edges\n`,
+    ])
   })
 })
 

@@ -28,6 +28,11 @@ export function accessEntry(
     decision: unknownKey ? 'unknown-key' : !verdict.allowed ? 'refused' : binding === undefined ? 'exempt' : 'admitted',
     ...(binding !== undefined && { policy: binding.policy.name, remaining: binding.decision.remaining }),
     ...(!verdict.allowed && binding !== undefined && { retryAfterMs: binding.decision.retryAfterMs }),
+    ...(isDegraded(verdict) && { degraded: true }),
     ...(would.length > 0 && { wouldRefuse: would }),
   }
+}
+
+function isDegraded({ admitted, refusing }: Verdict): boolean {
+  return [...admitted, ...refusing].some(({ decision }) => decision.degraded)
 }

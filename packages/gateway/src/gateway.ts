@@ -1,6 +1,7 @@
 import type { GatewayDocument } from '@catraca/config'
 import { policyPart } from '@catraca/config'
-import { createGuard, type Guard, type Identity, type Verdict } from 'catraca/http'
+import type { Health } from 'catraca'
+import { type AnyGuard, createGuard, type Identity, type Verdict } from 'catraca/http'
 import type { Descriptor, Explanation, PolicyDocument } from 'catraca/policy'
 import { accessEntry } from './access-entry.ts'
 import { AdminServer } from './admin/admin-server.ts'
@@ -13,6 +14,8 @@ import { answerProblem, answerWhole } from './edge/problem.ts'
 import { answerStatus, isStatus } from './edge/status.ts'
 import { documentOf, type GatewayOptions, headerOf } from './options.ts'
 import { Routes } from './routing/routes.ts'
+import { SharedStore } from './store/shared-store.ts'
+import { type StoreEvent, storeWords } from './store/store-event.ts'
 import { documentWords } from './summary.ts'
 import { timeoutsOf } from './timeouts.ts'
 import { originForm } from './upstream/origin.ts'
@@ -37,7 +40,22 @@ export interface GatewayStats {
   readonly failed: number
 }
 
+/** Where what was used is kept, and whether that works. */
+export type StoreStatus =
+  | { readonly kind: 'memory' }
+  | {
+      readonly kind: 'redis'
+      /** Host, port and database. */
+      readonly address: string
+      readonly state: Health
+      /** Of the outage under way, ISO 8601. */
+      readonly since?: string
+      readonly cause?: string
+    }
+
 const defaultPort = 8_080
+/** What a reload leaves as it was. */
+const keptFromStart = ['listen', 'admin', 'store', 'timeouts'] as const
 
 /**
  * A turnstile in front of HTTP services: asks the policies of its document about every request, answers those over a
@@ -46,7 +64,8 @@ const defaultPort = 8_080
 export class Gateway {
   private document: GatewayDocument
   private readonly options: GatewayOptions
-  private readonly guard: Guard<EdgeRequest>
+  private readonly guard: AnyGuard<EdgeRequest>
+  private readonly shared: SharedStore | undefined
   private readonly server: EdgeServer
   private readonly admin: AdminServer
   private readonly upstreams: Upstreams
@@ -65,16 +84,23 @@ export class Gateway {
     this.options = options
     this.keys = keysOf(document)
     this.routes = new Routes(document)
+    const { store } = document
+    this.shared = typeof store === 'object' ? new SharedStore(store, (event) => this.tellStore(event)) : undefined
     this.guard = createGuard<EdgeRequest>({
       policies: policiesOf(document),
+      name: 'gateway',
+      ...(this.shared !== undefined && { store: this.shared.store }),
       identify: (request): Identity | undefined => byHeader?.(request) ?? this.keys?.identify(request),
       credential: (request) => this.keys?.keyIn(request),
       ...(random !== undefined && { random }),
-      on: { diagnosis: ({ message }) => onWarning(message) },
+      on: { diagnosis: ({ message }) => onWarning(message), ...this.shared?.listeners },
     })
     const answer = (request: EdgeRequest, response: EdgeResponse): void => this.answer(request, response)
     this.server = new EdgeServer(answer, onWarning, timeouts.clientIdleMs)
-    this.admin = new AdminServer(() => this.server.listening && !this.server.closing)
+    this.admin = new AdminServer(
+      () => this.server.listening && !this.server.closing,
+      () => this.store,
+    )
     this.upstreams = new Upstreams(document, {
       trusted: () => (this.document.trust?.proxies ?? 0) > 0 || this.document.trust?.from !== undefined,
       withheld: () => this.keys?.header ?? '',
@@ -84,6 +110,23 @@ export class Gateway {
         if (this.server.closing) this.server.closeIdle()
       },
     })
+  }
+
+  /**
+   * Who decides: a store that instances share (`healthy`), or, while it is gone, what the policies' `onStoreFailure`
+   * declares (`degraded`; `probing` while the store is being tried). Always `healthy` without such a store.
+   */
+  get health(): Health {
+    const { health } = this.guard
+    return health === 'healthy' && this.shared?.outage !== undefined ? 'degraded' : health
+  }
+
+  /** Where what was used is kept, and whether that works. */
+  get store(): StoreStatus {
+    if (this.shared === undefined) return { kind: 'memory' }
+    const { address, outage } = this.shared
+    const told = outage === undefined ? {} : { since: outage.since.toISOString(), cause: outage.cause }
+    return { kind: 'redis', address, state: this.health, ...told }
   }
 
   /** What each policy allows, in plain words, one line each. */
@@ -132,19 +175,23 @@ export class Gateway {
   }
 
   /** Which policies speak about a request and what each would say. Counts nothing. */
-  explain(descriptor: Descriptor): Explanation[] {
+  async explain(descriptor: Descriptor): Promise<Explanation[]> {
     return this.guard.explain(descriptor)
   }
 
   /**
    * Goes by another document from the next request on; no request is dropped and what was used stays used. Throws a
-   * `CatracaError`, and changes nothing, for a wrong one. Where to listen, and the timeouts, stay as they were.
+   * `CatracaError`, and changes nothing, for a wrong one. Where to listen, the store and the timeouts stay as they were; a
+   * warning says so when the document has others.
    */
   reload(document: GatewayDocument): void {
     const checked = documentOf({ document })
     const routes = new Routes(checked)
     this.guard.replace(policiesOf(checked))
-    this.document = checked
+    const kept = Object.fromEntries(keptFromStart.map((key) => [key, this.document[key]]))
+    const changed = keptFromStart.filter((key) => JSON.stringify(checked[key]) !== JSON.stringify(kept[key]))
+    if (changed.length > 0) this.options.onWarning?.(`${changed.join(', ')}: another value is taken at the next start`)
+    this.document = { ...checked, ...kept }
     this.keys = keysOf(checked)
     this.routes = routes
     this.upstreams.replace(checked)
@@ -160,6 +207,13 @@ export class Gateway {
     await this.admin.close()
     await this.upstreams.close()
     this.guard.close()
+    this.shared?.close()
+  }
+
+  private tellStore(event: StoreEvent): void {
+    const { onStore, onWarning } = this.options
+    onStore?.(event)
+    onWarning?.(storeWords(event, this.shared?.address ?? ''))
   }
 
   private answer(request: EdgeRequest, response: EdgeResponse): void {

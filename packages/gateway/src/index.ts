@@ -1,5 +1,6 @@
 export type { GatewayDocument } from '@catraca/config'
 export * from 'catraca'
 export type { Per } from './edge/header-identity.ts'
-export { createGateway, type Gateway, type GatewayStats, type ListenOptions } from './gateway.ts'
+export { createGateway, type Gateway, type GatewayStats, type ListenOptions, type StoreStatus } from './gateway.ts'
 export type { AccessEntry, GatewayOptions } from './options.ts'
+export type { StoreEvent } from './store/store-event.ts'

@@ -2,6 +2,7 @@ import { type GatewayDocument, gatewayProblems } from '@catraca/config'
 import { CatracaError, type Duration } from 'catraca'
 import { type Place, placeText, problemError } from 'catraca/policy'
 import { type Per, perHeader } from './edge/header-identity.ts'
+import type { StoreEvent } from './store/store-event.ts'
 import { parseOrigin } from './upstream/origin.ts'
 
 /** Options of `createGateway`: a whole document, or an upstream and one limit. */
@@ -27,6 +28,8 @@ export interface GatewayOptions {
   timeouts?: { connectMs?: number; responseMs?: number; bodyIdleMs?: number; clientIdleMs?: number }
   /** Called with one line of text for each request that the upstream failed, among others. Default: nothing is said. */
   onWarning?: (line: string) => void
+  /** Called when the store that instances share is lost, is back, or was found changed. Each is also a warning. */
+  onStore?: (event: StoreEvent) => void
   /** Called when an answer is over. */
   onAccess?: (entry: AccessEntry) => void
   /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
@@ -54,6 +57,8 @@ export interface AccessEntry {
   readonly policy?: string
   readonly remaining?: number
   readonly retryAfterMs?: number
+  /** Present when the shared store was gone and what `onStoreFailure` declares decided. */
+  readonly degraded?: true
   /** Observed policies that would have refused. */
   readonly wouldRefuse?: readonly string[]
 }

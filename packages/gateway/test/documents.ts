@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { GatewayDocument } from '@catraca/config'
-import { type AccessEntry, createGateway } from '@catraca/gateway'
+import { type AccessEntry, createGateway, type StoreEvent } from '@catraca/gateway'
 import { onTestFinished } from 'vitest'
 import type { Running } from './helpers.ts'
 
@@ -24,15 +24,19 @@ export function keyOf(key: string, client: string, plan?: string): { sha256: str
 }
 
 /** Starts a gateway by a document; it ends with the test. */
-export async function startWith(document: GatewayDocument): Promise<Running & { entries: AccessEntry[] }> {
+export async function startWith(
+  document: GatewayDocument,
+): Promise<Running & { entries: AccessEntry[]; events: StoreEvent[] }> {
   const warnings: string[] = []
   const entries: AccessEntry[] = []
+  const events: StoreEvent[] = []
   const gateway = createGateway({
     document,
     onWarning: (line) => void warnings.push(line),
     onAccess: (entry) => void entries.push(entry),
+    onStore: (event) => void events.push(event),
   })
   const port = await gateway.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(() => gateway.close(0))
-  return { gateway, port, url: `http://127.0.0.1:${port}`, warnings, entries }
+  return { gateway, port, url: `http://127.0.0.1:${port}`, warnings, entries, events }
 }

@@ -44,6 +44,7 @@ function textLine(entry: AccessEntry): string {
   const rest = [
     ...(policy === undefined ? [] : [`${policy} ${remaining} left`]),
     ...(retryAfterMs === undefined ? [] : [`retry after ${retryAfterMs} ms`]),
+    ...(entry.degraded === true ? ['without the store'] : []),
     ...(entry.wouldRefuse === undefined ? [] : [`would refuse: ${entry.wouldRefuse.join(', ')}`]),
   ]
   // A request target holds no line breaks; quotes are all that could end it early.

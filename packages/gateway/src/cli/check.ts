@@ -2,6 +2,8 @@ import { styleText } from 'node:util'
 import { policyPart, problemLine } from '@catraca/config'
 import { budgetOf, findingsOf, type PolicyDocument, readPolicies } from 'catraca/policy'
 import type { Command } from 'commander'
+import { homeWords, planWords } from '../store/plan-words.ts'
+import { type PlannedExplanation, plannedExplanations, type StorePlan, storePlanOf } from '../store/store-plan.ts'
 import { readFileOrSay } from './file.ts'
 
 interface CheckFlags {
@@ -43,15 +45,28 @@ async function check(file: string, { json, notes }: CheckFlags): Promise<void> {
     .filter(({ level }) => level === 'warning' || notes === true)
     .map((finding) => ({ ...finding, ...read.locate(finding.place) }))
   const warned = findings.some(({ level }) => level === 'warning')
-  if (json) print(JSON.stringify({ file, problems: [], findings, budget: budgetOf(policies) ?? null }))
-  else {
+  const store = storePlanOf(read.document)
+  const planned = await plannedExplanations(read.document, { method: 'GET', path: '/' })
+  if (json) {
+    const homes = planned.map(({ policy, store: home, withoutStore }) => ({ policy, store: home, withoutStore }))
+    print(JSON.stringify({ file, problems: [], findings, budget: budgetOf(policies) ?? null, store, policies: homes }))
+  } else {
     for (const { level, line, column, path, message, code, help } of findings) {
       const text = `${file}:${line}:${column}: ${path} ${message} [${code}]`
       print(`${level === 'warning' ? mark(level, 'yellow') : level} ${text}\n        ${help}`)
     }
     if (!warned) print(`${file} is good: ${policies.list.length} policies`)
+    for (const line of storeLines(planned, store)) print(line)
   }
   if (warned) process.exitCode = 1
+}
+
+/** Where the policies live and what becomes of them without the store; nothing where all is in memory. */
+function storeLines(planned: readonly PlannedExplanation[], store: StorePlan): string[] {
+  if (store.kind === 'memory') return []
+  const width = Math.max(...planned.map(({ policy }) => policy.length))
+  const lines = planned.map((one) => `  ${one.policy.padEnd(width)}  ${homeWords(one, store, 'en')}`)
+  return [planWords(store, 'en'), ...lines]
 }
 
 function mark(text: string, colour: 'red' | 'yellow'): string {

@@ -14,7 +14,7 @@ interface DrillFlags {
   readonly json?: true
 }
 
-const width = 24
+const width = 28
 const names = Object.keys(faults)
 const help = `
 Faults:

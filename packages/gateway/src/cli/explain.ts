@@ -1,7 +1,7 @@
-import { policyPart } from '@catraca/config'
-import { createGuard } from 'catraca/http'
-import type { Explanation, Language, PolicyDocument } from 'catraca/policy'
+import type { Language } from 'catraca/policy'
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { homeWords, planWords } from '../store/plan-words.ts'
+import { type PlannedExplanation, plannedExplanations, type StorePlan, storePlanOf } from '../store/store-plan.ts'
 import { loadGatewayFile } from './file.ts'
 
 interface ExplainFlags {
@@ -67,17 +67,17 @@ async function explain(flags: ExplainFlags): Promise<void> {
   const document = await loadGatewayFile(flags.config)
   const key = document.auth?.apiKeys?.keys.find((one) => one.client === client)
   const plan = flags.plan ?? key?.plan
-  const guard = createGuard({ policies: policyPart({ ...document }) as unknown as PolicyDocument })
   const known = { client, plan, user, tenant: tenant ?? key?.tenant }
   const attributes = { ...known, ...attribute, address }
-  const found = guard.explain({ method, path, attributes })
-  guard.close()
+  const found = await plannedExplanations(document, { method, path, attributes })
+  const store = storePlanOf(document)
   const shown = flags.all ? found : found.filter(({ applies }) => applies)
   if (flags.json) {
-    process.stdout.write(`${JSON.stringify({ method, path, policies: shown })}\n`)
+    process.stdout.write(`${JSON.stringify({ method, path, store, policies: shown })}\n`)
     return
   }
-  const lines = shown.flatMap((one) => describe(one, language))
+  const lines = shown.flatMap((one) => describe(one, store, language))
+  if (store.kind !== 'memory' && lines.length > 0) lines.push(planWords(store, language))
   process.stdout.write(`${lines.length === 0 ? words[language].none : lines.join('\n')}\n`)
 }
 
@@ -96,7 +96,8 @@ const words = {
     observed: 'observed only',
     left: 'left now',
     missing: '(missing)',
-    store: 'without the store',
+    store: 'store',
+    without: 'without the store',
   },
   pt: {
     none: 'Nenhuma política fala desta requisição.',
@@ -112,22 +113,26 @@ const words = {
     observed: 'só observada',
     left: 'restam agora',
     missing: '(ausente)',
-    store: 'sem o armazenamento',
+    store: 'guarda',
+    without: 'sem o armazenamento',
   },
 } as const
 
-function describe(one: Explanation, language: Language): string[] {
+function describe(one: PlannedExplanation, plan: StorePlan, language: Language): string[] {
   const w = words[language]
   if (!one.applies) return [`${one.policy}: ${w.silent} (${one.notAsked})`]
   const key = one.key.map(({ part, value }) => `${part}=${value ?? w.missing}`).join(' ')
   const { atOnce, perWindow } = one.bounds
   const bounds = perWindow === undefined ? '' : `, ${perWindow} ${w.any}`
+  const home = homeWords(one, plan, language)
   return [
     `${one.policy}${one.mode === 'observe' ? ` (${w.observed})` : ''}`,
     `  ${w.allows.padEnd(8)} ${one.rule[language]}${one.variant === 'default' ? '' : ` (${one.variant})`}`,
     `  ${w.key.padEnd(8)} ${key}`,
     `  ${w.stage.padEnd(8)} ${one.stage}; ${w.most} ${atOnce} ${w.once}${bounds}; ${w.tick} ${one.tickUs} µs`,
     ...(one.cost === 1 ? [] : [`  ${w.cost} ${one.cost}`]),
-    `  ${one.says.remaining} ${w.left}; ${w.store}: ${one.onStoreFailure}`,
+    ...(home === undefined ? [] : [`  ${w.store.padEnd(8)} ${home}`]),
+    // What is left in a shared store is not asked.
+    ...(home === undefined ? [`  ${one.says.remaining} ${w.left}; ${w.without}: ${one.onStoreFailure}`] : []),
   ]
 }

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import type { Health } from 'catraca'
 import type { GatewayStats } from '../gateway.ts'
 
 const terminalEveryMs = 200
@@ -7,17 +8,17 @@ const eraseLine = '\r\u001B[2K'
 
 /**
  * The line `admitted 123  refused 4`. On a terminal it is one line that changes; in a pipe or file a new line, at most
- * every five seconds and only when a number changed.
+ * every five seconds and only when something changed. While the shared store is gone it ends with `store: degraded`.
  */
 export class LiveLine {
-  private readonly stats: () => GatewayStats
+  private readonly gateway: { readonly stats: GatewayStats; readonly health: Health }
   private readonly terminal = process.stdout.isTTY && process.env['TERM'] !== 'dumb'
   private readonly colours = this.terminal && !process.env['NO_COLOR']
   private shown = ''
   private timer: NodeJS.Timeout | undefined
 
-  constructor(stats: () => GatewayStats) {
-    this.stats = stats
+  constructor(gateway: { readonly stats: GatewayStats; readonly health: Health }) {
+    this.gateway = gateway
   }
 
   /** Shows the line from now on. */
@@ -43,9 +44,10 @@ export class LiveLine {
   }
 
   private show(): void {
-    const { admitted, refused, failed } = this.stats()
+    const { admitted, refused, failed } = this.gateway.stats
+    const store = this.gateway.health === 'healthy' ? '' : '  store: degraded'
     const counts = `admitted ${admitted}  ${this.colours && refused > 0 ? styleText('red', `refused ${refused}`) : `refused ${refused}`}`
-    const line = failed > 0 ? `${counts}  failed ${failed}` : counts
+    const line = `${counts}${failed > 0 ? `  failed ${failed}` : ''}${store}`
     if (line === this.shown) return
     process.stdout.write(this.terminal ? `${eraseLine}${line}` : `${line}\n`)
     this.shown = line

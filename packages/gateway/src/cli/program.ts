@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isCatracaError } from 'catraca'
 import { Command, CommanderError } from 'commander'
 import { addCheck } from './check.ts'
+import { addDrill } from './drill.ts'
 import { addExplain } from './explain.ts'
 import { addInit } from './init.ts'
 import { addUp } from './up.ts'
@@ -32,6 +33,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   addInit(program)
   addCheck(program)
   addExplain(program)
+  addDrill(program)
   try {
     await program.parseAsync(argv)
     return Number(process.exitCode ?? exit.ok)

@@ -94,10 +94,13 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
     onWarning,
   }
   const gateway = createGateway(options)
-  const live = new LiveLine(() => gateway.stats)
+  const live = new LiveLine(gateway)
   const stop = stopRequested()
   const host = flags.host ?? document?.listen?.host
-  const url = await listen(gateway, flags.port, host)
+  const url = await listen(gateway, flags.port, host).catch(async (error: unknown) => {
+    await gateway.close(0)
+    throw error
+  })
   process.stdout.write(introduction(gateway, url))
   // Tells a parent process that started this one with a channel.
   if (process.connected) process.send?.({ ready: url })
@@ -116,11 +119,12 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
 }
 
 function introduction(gateway: Gateway, url: string): string {
-  const { origins, summary, adminPort } = gateway
+  const { origins, summary, adminPort, store } = gateway
   const lines = [
     `catraca listens on ${url}`,
     ...origins.map((origin) => `  upstream  ${origin}`),
     ...(adminPort === undefined ? [] : [`  admin     http://localhost:${adminPort}`]),
+    ...(store.kind === 'memory' ? [] : [`  store     ${store.kind} at ${store.address}`]),
     ...summary.map((line) => `  limit     ${line}`),
   ]
   return `${lines.join('\n')}\n`

@@ -72,8 +72,11 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
     })
   }
   const { version, plans, defaults } = policies
+  // Where the file says nothing, more than the usual: a busy machine is not the fault.
   const timeout =
-    typeof file.store === 'object' && file.store.timeout !== undefined ? { timeout: file.store.timeout } : {}
+    typeof file.store === 'object' && file.store.timeout !== undefined
+      ? { timeout: file.store.timeout }
+      : ({ timeout: '250ms' } as const)
   return {
     drilled,
     left,

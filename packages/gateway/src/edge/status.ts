@@ -1,4 +1,4 @@
-import type { Guard } from 'catraca/http'
+import type { AnyGuard } from 'catraca/http'
 import type { Explanation } from 'catraca/policy'
 import type { Asked } from './asked.ts'
 import type { EdgeRequest, EdgeResponse } from './messages.ts'
@@ -13,7 +13,7 @@ export function isStatus({ method, target }: Asked): boolean {
 }
 
 /** Tells a caller its own limits and what is left of them. Costs nothing. */
-export async function answerStatus(guard: Guard<EdgeRequest>, asked: Asked, response: EdgeResponse): Promise<void> {
+export async function answerStatus(guard: AnyGuard<EdgeRequest>, asked: Asked, response: EdgeResponse): Promise<void> {
   let explanations: Explanation[]
   try {
     explanations = await guard.status(asked)

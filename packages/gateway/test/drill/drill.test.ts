@@ -15,6 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'catraca-drill-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const policies = `version: 1
+store: { redis: 'redis://127.0.0.1:1', timeout: 250ms }
 storeFailure: { expectedInstances: 2 }
 upstreams: { shop: 'http://127.0.0.1:1' }
 auth: { apiKeys: { keys: [{ sha256: '${'0'.repeat(64)}', client: acme }] } }
