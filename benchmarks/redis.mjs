@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
 import { cpus } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import {
   folder,
   machine,

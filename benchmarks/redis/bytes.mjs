@@ -32,7 +32,9 @@ const kinds = [
   ['concurrency', concurrency({ limit: 100, permitTtl: '1h' }), 100],
 ]
 const rows = []
-for (const [index, [rule, made, times]] of kinds.entries()) {
+for (const [index, kind] of kinds.entries()) {
+  const [rule, made] = kind
+  const times = Number(kind[2])
   const name = `r${index}`
   const limiter = createLimiter(made, { name, store, storeFailure: { expectedInstances: 1 } })
   for (let turn = 0; turn < times; turn++) await limiter.take('user:0000123')

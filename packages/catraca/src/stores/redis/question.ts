@@ -59,7 +59,7 @@ export interface Question {
 }
 
 /** A state as of the answer. Used for one after the other. */
-const scratch = new Float64Array(3)
+const scratch = new Float64Array(3) as Float64Array & { 0: number; 1: number; 2: number }
 
 /**
  * Reads an answer of the script: µs now, then of each policy its level before the charge, as −1 − level where it refuses.
@@ -186,8 +186,7 @@ function statePart(
     if (taken) rule.charge(scratch, 0, now, cost, 0)
     left = rule.remaining(scratch, 0, now)
   }
-  const [origin, level] = scratch as unknown as [number, number]
-  return new Decision(source, key, code, nowUs, cost, left, origin - now, level, scratch[2] as number, waitUs)
+  return new Decision(source, key, code, nowUs, cost, left, scratch[0] - now, scratch[1], scratch[2], waitUs)
 }
 
 /** The decision of a rule that keeps a list, whose wait the script knows. */

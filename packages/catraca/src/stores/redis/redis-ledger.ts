@@ -62,7 +62,7 @@ export class RedisLedger implements CentralLedger {
       if (found === undefined) continue
       if (members.length === 1) return found
       denied = found
-      known ??= new Array<undefined>(members.length).fill(undefined)
+      known ??= members.map(() => undefined)
       known[index] = found
     }
     if (denied === undefined || known === undefined) return undefined
@@ -263,7 +263,7 @@ export class RedisLedger implements CentralLedger {
         }),
       )
     }
-    if (failure !== undefined) throw (failure as PromiseRejectedResult).reason
+    if (failure !== undefined) throw failure.reason
     return decideStack(parts, 0)
   }
 
