@@ -3,6 +3,7 @@ import { reasonCode } from '../../core/reason.ts'
 
 /** A refusal is believed this long at most: what others give back may make it pass earlier. */
 const longestUs = 1_000_000
+/** Then all are forgotten: each costs one trip more. */
 const maxKeys = 10_000
 
 interface Denial {
@@ -18,15 +19,15 @@ interface Denial {
  * which come back at any time, nor for policies whose charges are given back.
  */
 export class DenyCache {
-  private readonly denials = new Map<string, Denial>()
+  /** By policy, then by key. */
+  private readonly byPolicy: Map<string, Denial>[] = []
+  private size = 0
 
   find(policy: number, key: string, cost: number, nowUs: number): Decision | undefined {
-    if (this.denials.size === 0) return undefined
-    const name = nameOf(policy, key)
-    const denial = this.denials.get(name)
+    const denial = this.byPolicy[policy]?.get(key)
     if (denial === undefined || denial.decision.cost !== cost) return undefined
     if (nowUs >= denial.untilUs || nowUs < denial.sentUs) {
-      this.denials.delete(name)
+      this.forget(policy, key)
       return undefined
     }
     return aged(denial.decision, nowUs - denial.sentUs)
@@ -34,27 +35,23 @@ export class DenyCache {
 
   add(policy: number, key: string, decision: Decision, sentUs: number): void {
     if (decision.waitUs === Infinity || decision.waitUs < 1_000) return
-    const name = nameOf(policy, key)
-    this.denials.delete(name)
-    if (this.denials.size >= maxKeys) {
-      const [oldest] = this.denials.keys()
-      this.denials.delete(oldest as string)
-    }
-    this.denials.set(name, { decision, sentUs, untilUs: sentUs + Math.min(longestUs, decision.waitUs) })
+    this.forget(policy, key)
+    if (this.size >= maxKeys) this.clear()
+    const denials = this.byPolicy[policy] ?? new Map<string, Denial>()
+    this.byPolicy[policy] = denials
+    denials.set(key, { decision, sentUs, untilUs: sentUs + Math.min(longestUs, decision.waitUs) })
+    this.size++
   }
 
   /** For a key whose state was changed from here. */
   forget(policy: number, key: string): void {
-    this.denials.delete(nameOf(policy, key))
+    if (this.byPolicy[policy]?.delete(key) === true) this.size--
   }
 
   clear(): void {
-    this.denials.clear()
+    this.byPolicy.length = 0
+    this.size = 0
   }
-}
-
-function nameOf(policy: number, key: string): string {
-  return `${policy}:${key}`
 }
 
 /** The same refusal some µs later. */
