@@ -35,6 +35,11 @@ export interface RemoteHooks extends StoreHooks {
  */
 export interface RemoteStore {
   readonly remote: true
+  /**
+   * What is charged all or nothing: `stack`, all policies that are asked together; `tag`, those under equal tags, while
+   * others are charged each alone and given back where one refuses (a cluster).
+   */
+  readonly atomic: 'stack' | 'tag'
   /** Begins a limiter's use of the store, as `Store.open`. */
   open(name: string, policies: readonly Source[], hooks: RemoteHooks, failure: StoreFailureOptions): RemoteLedger
   /** Ends the use by all limiters; the client stays the user's. */

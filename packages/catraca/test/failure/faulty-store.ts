@@ -18,6 +18,7 @@ type Call = 'apply' | 'refund' | 'renew' | 'reset' | 'block' | 'charge' | 'probe
 /** A shared store in memory that can be told to fail. It stands in for time and faults, not for Redis. */
 export class FaultyStore implements Central, RemoteStore {
   readonly remote = true
+  readonly atomic = 'stack'
   readonly health = new StoreHealth(this)
   readonly local: MemoryStore = memoryStore()
   /** Calls that were sent, answered or not. */

@@ -25,6 +25,7 @@ export interface Trip {
 /** A remote store whose states are in a memory store of the test: it promises its answers, counts its trips, can fail. */
 export class FakeRemoteStore implements RemoteStore {
   readonly remote = true
+  readonly atomic = 'stack'
   readonly trips: Trip[] = []
   /** Refunds and releases, by policy. */
   readonly returned: string[] = []

@@ -54,6 +54,10 @@ const stack = {
   held: concurrency({ limit: 1_000, permitTtl: '1h' }),
 }
 
+test('it says what it charges all or nothing', () => {
+  expect(store.atomic).toBe('tag')
+})
+
 test('acceptance 86: policies under one tag stand on one node and are all or nothing in one trip', async () => {
   const limiter = createLimiter(stack, { name: 'tagged', store, tag: 'tenant', onStoreFailure: 'closed' })
   await limiter.take({ tenant: 't', user: 'warm', held: 'h' })

@@ -28,6 +28,10 @@ beforeEach(() => {
 
 afterEach(() => store.close())
 
+test('a single server charges whole stacks all or nothing, and says so', () => {
+  expect(store.atomic).toBe('stack')
+})
+
 function limiterOf(rule: Rule): AnyLimiter {
   return createLimiter(rule, { name: `l${runs++}`, store, onStoreFailure: 'closed' })
 }

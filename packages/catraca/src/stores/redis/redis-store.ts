@@ -55,6 +55,7 @@ class RedisStore implements RemoteStore, LedgerStore {
   readonly calls: Calls
   readonly prefix: string
   readonly cluster: boolean
+  readonly atomic: 'stack' | 'tag'
   private readonly pulse: Pulse
   private readonly health: StoreHealth
   /** Keeps the local shares of all limiters from outage to outage. */
@@ -65,6 +66,7 @@ class RedisStore implements RemoteStore, LedgerStore {
   constructor(wire: Wire, prefix: string, timeoutMs: number) {
     this.prefix = prefix
     this.cluster = wire.cluster
+    this.atomic = wire.cluster ? 'tag' : 'stack'
     this.calls = new Calls(wire, timeoutMs, (pauseMs) => this.tell((hooks) => hooks.paused(pauseMs)))
     this.pulse = new Pulse(wire, this.calls, prefix, (kind, atRisk) => this.tell((hooks) => hooks.lost(kind, atRisk)))
     const { pulse } = this
