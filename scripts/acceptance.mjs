@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
-import { fail, root, run, setup, tool } from './setup.mjs'
+import { fail, root, run, setup, setupRedis, tool } from './setup.mjs'
 
 /**
  * Who proves which acceptance check. A room is `finished` once its checks must all be there; a test proves a check by
@@ -44,6 +44,7 @@ const total = 242
 if (!process.argv.includes('--last')) {
   setup()
   build()
+  await setupRedis()
   run(tool('vitest'), ['run', '-t', 'acceptance \\d'])
 }
 

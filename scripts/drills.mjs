@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from './build.mjs'
-import { fail, root, say, setup, tool } from './setup.mjs'
+import { fail, root, say, setup, setupRedis, tool } from './setup.mjs'
 
 const usage = `usage: npm run drills -- [--json] [--quick] [PATTERN]
 
@@ -24,6 +24,7 @@ if (values.help) {
 
 setup()
 build()
+await setupRedis()
 const rowsFile = join(root, '.cache/drills.jsonl')
 mkdirSync(join(root, '.cache'), { recursive: true })
 rmSync(rowsFile, { force: true })

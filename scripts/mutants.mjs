@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { build } from './build.mjs'
 import { plant } from './mutant-plugin.mjs'
 import { mutants } from './mutants.data.mjs'
-import { fail, root, setup, tool } from './setup.mjs'
+import { fail, root, setup, setupRedis, tool } from './setup.mjs'
 
 /** Plants each defect in turn and runs the library's tests, which must fail. `--only TEXT` takes those whose name holds it. */
 setup()
 build()
+await setupRedis()
 const only = process.argv[process.argv.indexOf('--only') + 1]
 const chosen = process.argv.includes('--only') ? mutants.filter(({ name }) => name.includes(only)) : mutants
 if (chosen.length === 0) fail(`no mutant is named like ${JSON.stringify(only)}`)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 const stampFile = join(root, '.cache/install')
@@ -34,6 +34,12 @@ export function setupCommand(command, debianPackage) {
   spawnSync(update[0], update.slice(1), quiet)
   if (spawnSync(install[0], install.slice(1), { ...quiet, env }).status === 0) return
   fail(`${command} is needed; install it with: apt-get install ${debianPackage}`)
+}
+
+/** Finds a redis-server, or installs one, before several tests want it at once. The packages must be built. */
+export async function setupRedis() {
+  const { findRedisServer } = await import(pathToFileURL(join(root, 'packages/gateway/dist/redis-server.js')).href)
+  await findRedisServer({ say }).catch((error) => fail(error.message))
 }
 
 /** Runs a command in the root and ends the process with its code when it fails. */
