@@ -4,6 +4,7 @@ import { redisStore } from 'catraca/redis'
 import type { Cluster } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { KeyNames } from '../../src/stores/redis/keys.ts'
+import { amend } from '../../src/stores/redis/script.generated.ts'
 import type { RemoteStore } from '../../src/stores/remote.ts'
 import { connectCluster, eventually, notes, ready, rulesOf, times, trips } from './support.ts'
 
@@ -91,6 +92,30 @@ test('one tag, concurrent: what passes is charged everywhere, what is refused no
   const users = await Promise.all(times(5, (index) => limiter.peek({ tenant: 'other', user: `u${index}`, held: 'x' })))
   // The user under another tenant's tag is another state: it has everything.
   expect(users.every(({ policies }) => policies[1]?.remaining === 30)).toBe(true)
+})
+
+test('an instance that dies between the charge and its undo leaves one cost charged, and no more', async () => {
+  // Whatever gives back is never sent, as if the process had ended before it.
+  const dying = new Proxy(client, {
+    get(target, name) {
+      if (name === 'evalsha') {
+        return (sha: string, ...rest: string[]) =>
+          sha === amend.sha ? new Promise(() => {}) : (target.evalsha as (...all: string[]) => unknown)(sha, ...rest)
+      }
+      const value = Reflect.get(target, name) as unknown
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+  const parts = { tight: fixedWindow({ limit: 1, window }), loose: tokenBucket({ limit: 100, window }) }
+  const options = { name: 'undo', onStoreFailure: 'closed' } as const
+  const dies = redisStore({ client: dying as unknown as typeof client, timeoutMs: 300 })
+  const keys = { tight: 'a', loose: 'b' }
+  const limiter = createLimiter(parts, { ...options, store: dies })
+  expect((await limiter.take(keys)).allowed).toBe(true)
+  await limiter.take(keys)
+  const left = (await createLimiter(parts, { ...options, store }).peek(keys)).policies.map(({ remaining }) => remaining)
+  expect(left).toEqual([0, 98])
+  dies.close()
 })
 
 test('without a tag: after a refusal the policies on other nodes have everything back', async () => {
