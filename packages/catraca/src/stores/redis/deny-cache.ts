@@ -23,6 +23,10 @@ export class DenyCache {
   private readonly byPolicy: Map<string, Denial>[] = []
   private size = 0
 
+  get isEmpty(): boolean {
+    return this.size === 0
+  }
+
   find(policy: number, key: string, cost: number, nowUs: number): Decision | undefined {
     const denial = this.byPolicy[policy]?.get(key)
     if (denial === undefined || denial.decision.cost !== cost) return undefined

@@ -50,15 +50,12 @@ export class RedisLedger implements CentralLedger {
     _tags: readonly string[] | undefined,
     costs: readonly number[],
   ): Decision | undefined {
+    if (this.denials.isEmpty) return undefined
+    const now = clockUs()
     let denied: Decision | undefined
     let known: (Decision | undefined)[] | undefined
     for (let index = 0; index < members.length; index++) {
-      const found = this.denials.find(
-        members[index] as number,
-        keys[index] as string,
-        costs[index] as number,
-        clockUs(),
-      )
+      const found = this.denials.find(members[index] as number, keys[index] as string, costs[index] as number, now)
       if (found === undefined) continue
       if (members.length === 1) return found
       denied = found
