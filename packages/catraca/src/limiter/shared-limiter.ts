@@ -59,6 +59,8 @@ export class SharedLimiter<R extends Rules> {
   /** Takes back what `decision.release()` lets go of, without waiting for the store. */
   private readonly issuer: Issuer = { release: (decision) => this.release(decision) }
   private readonly members: readonly number[]
+  /** The costs of a request of one unit. */
+  private readonly units: readonly number[]
   private readonly stack: boolean
   private readonly tag: number | undefined
   private readonly ledger: RemoteLedger
@@ -74,6 +76,7 @@ export class SharedLimiter<R extends Rules> {
     this.name = name
     this.policies = policies.map((policy) => ({ ...policy, issuer: this.issuer }))
     this.members = policies.map((_, member) => member)
+    this.units = policies.map(() => 1)
     this.stack = stack
     this.tag = tag
     this.events = new Reports(() => {
@@ -104,10 +107,20 @@ export class SharedLimiter<R extends Rules> {
     // The common question takes the shortest way: one rule, a unit, nobody listening.
     if (options === undefined && this.direct && typeof keys === 'string' && keys !== '') {
       const texts = [keys]
-      const known = this.ledger.tryApply(this.members, texts, undefined, one)
-      return known === undefined ? this.ledger.apply(this.members, texts, undefined, one, true) : Promise.resolve(known)
+      const known = this.ledger.tryApply(this.members, texts, undefined, this.units)
+      return known === undefined
+        ? this.ledger.apply(this.members, texts, undefined, this.units, true)
+        : Promise.resolve(known)
     }
-    return this.ask(keys, options, true)
+    if (this.reports) return this.ask(keys, options, true)
+    // Nobody hears of the decision: the caller waits for the store alone.
+    try {
+      const { texts, tags, costs } = this.read(keys, options)
+      const known = this.ledger.tryApply(this.members, texts, tags, costs)
+      return known === undefined ? this.ledger.apply(this.members, texts, tags, costs, true) : Promise.resolve(known)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /**
@@ -232,11 +245,15 @@ export class SharedLimiter<R extends Rules> {
       if (options.cost !== undefined) cost = checkCost(options.cost)
     }
     const named = this.stack ? checkKeys(keys) : undefined
-    const texts = this.policies.map(({ name }) => (named === undefined ? checkKey(keys) : keyOf(named, name)))
-    if (texts.includes('')) this.events.emptyKey(this.name)
-    const { tag } = this
+    const { policies, tag } = this
+    const texts: string[] = []
+    for (let place = 0; place < policies.length; place++) {
+      const text = named === undefined ? checkKey(keys) : keyOf(named, (policies[place] as Source).name)
+      if (text === '') this.events.emptyKey(this.name)
+      texts.push(text)
+    }
     const tags = tag === undefined ? undefined : texts.map(() => texts[tag] as string)
-    return { texts, tags, costs: texts.map(() => cost) }
+    return { texts, tags, costs: cost === 1 ? this.units : texts.map(() => cost) }
   }
 
   private async refundOne(one: Decision, units: number): Promise<number> {
@@ -266,9 +283,6 @@ export class SharedLimiter<R extends Rules> {
     throw keyInvalid(tag, given === undefined ? `keys.${this.policies[policy]?.name}` : 'options.tag')
   }
 }
-
-/** The costs of the common question. */
-const one: readonly number[] = [1]
 
 interface Asked {
   readonly texts: readonly string[]
