@@ -108,7 +108,7 @@ test('an instance that dies between the charge and its undo leaves one cost char
   })
   const parts = { tight: fixedWindow({ limit: 1, window }), loose: tokenBucket({ limit: 100, window }) }
   const options = { name: 'undo', onStoreFailure: 'closed' } as const
-  const dies = redisStore({ client: dying as unknown as typeof client, timeoutMs: 300 })
+  const dies = redisStore({ client: dying, timeoutMs: 300 })
   const keys = { tight: 'a', loose: 'b' }
   const limiter = createLimiter(parts, { ...options, store: dies })
   expect((await limiter.take(keys)).allowed).toBe(true)
