@@ -1,6 +1,7 @@
 import { later, onClockStep } from '../core/clock.ts'
 import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener } from '../core/events.ts'
+import { storeEvents } from '../limiter/store-events.ts'
 import type { PolicyDocument } from '../policy/document.ts'
 import { applies, Enforcer } from '../policy/enforcer.ts'
 import { type Explanation, explain, factsOf } from '../policy/explain.ts'
@@ -10,7 +11,7 @@ import { normalPath } from '../policy/path.ts'
 import { type Policies, readPolicies } from '../policy/policy.ts'
 import { Verdict } from '../policy/verdict.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
-import type { Health, RemoteHooks, RemoteStore } from '../stores/remote.ts'
+import type { Health, RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
 import { type Answer, Answers } from './answers.ts'
 import { checkGuardOptions, type GuardOptions, type Identify, isRemote } from './guard-options.ts'
@@ -54,7 +55,10 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     this.trust = new Trust(policies.document.trust)
     this.answers = new Answers(headers, random)
     for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
-    this.enforcer = new Enforcer(policies, memory, shared, name, this.hooks())
+    const hooks = storeEvents(this.events, () => {
+      this.closed = true
+    })
+    this.enforcer = new Enforcer(policies, memory, shared, name, hooks)
     this.verification = new Verification(this.enforcer)
     this.stopClock = onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
   }
@@ -322,22 +326,6 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     this.enforcer.giveBack(verdict, facts.nowUs)
     verdict.refusing.push(...this.verification.refusals(facts))
     return this.finish(verdict)
-  }
-
-  private hooks(): RemoteHooks {
-    const { events } = this
-    return {
-      evicted: (policy, key, limited) => events.emit('evicted', { policy, key, limited }),
-      rebased: (stepMs) => events.emit('clock.step', { stepMs, source: 'state' }),
-      closed: () => {
-        this.closed = true
-      },
-      degraded: (cause) => events.emit('degraded', { cause }),
-      recovered: (durationMs, decisions) => events.emit('recovered', { durationMs, decisions }),
-      faulty: (policy, key, cause) => events.emit('store.fault', { policy, key, cause }),
-      lost: (kind, decisionsAtRisk) => events.emit('store.lost', { kind, decisionsAtRisk }),
-      paused: (pauseMs) => events.emit('loop.paused', { pauseMs }),
-    }
   }
 
   private checkNow(now: number): void {

@@ -20,6 +20,7 @@ import {
   type SomeKeys,
 } from './arguments.ts'
 import { Reports } from './reports.ts'
+import { storeEvents } from './store-events.ts'
 
 /** Options of one question to a shared store, whose clock alone counts. */
 export interface SharedTakeOptions {
@@ -204,21 +205,10 @@ export class SharedLimiter<R extends Rules> {
   }
 
   private open(store: RemoteStore, failure: StoreFailureOptions): RemoteLedger {
-    const { events } = this
-    const hooks = {
-      evicted: (policy: string, key: string, limited: boolean) => events.emit('evicted', { policy, key, limited }),
-      rebased: (stepMs: number) => events.emit('clock.step', { stepMs, source: 'state' }),
-      closed: () => {
-        this.closed = true
-        this.update()
-      },
-      degraded: (cause: unknown) => events.emit('degraded', { cause }),
-      recovered: (durationMs: number, decisions: number) => events.emit('recovered', { durationMs, decisions }),
-      faulty: (policy: string, key: string, cause: unknown) => events.emit('store.fault', { policy, key, cause }),
-      lost: (kind: 'restart' | 'flush' | 'failover', decisionsAtRisk: number) =>
-        events.emit('store.lost', { kind, decisionsAtRisk }),
-      paused: (pauseMs: number) => events.emit('loop.paused', { pauseMs }),
-    }
+    const hooks = storeEvents(this.events, () => {
+      this.closed = true
+      this.update()
+    })
     return store.open(this.name, this.policies, hooks, failure)
   }
 
