@@ -30,7 +30,7 @@ if op == 'b' or op == 'g' then
         local from = string.find(extras, struct.pack('<c1d', 'x', us + blocked), 1, true)
         extras = string.sub(extras, 1, from - 1) .. string.sub(extras, from + 9)
       end
-      for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+      --@include keep-parked
       -- Its end was taken away.
       if keep < 0 and letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
     end
@@ -112,7 +112,7 @@ if not value then return 0 end
 --@include extras
 local reset = string.match(extras, 'g(........)')
 if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
-for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+--@include keep-parked
 local chargedAt, asked = ARGV[4] + 0, ARGV[5] + 0
 local give = 0
 if letter == 'b' then

@@ -5,7 +5,7 @@ local value, missing = redis.call('GET', key), 0
 local mode = string.sub(op, 2 + member, 2 + member)
 moved, whole = true, true
 if old == name or (kin(old) and mode ~= 'r') then
-  for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+  --@include keep-parked
 elseif kin(old) then
   o, l, q, ending, value, follows = 0, 0, 0, 0, '', 1
 else

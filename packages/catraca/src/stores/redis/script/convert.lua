@@ -10,12 +10,12 @@ if old ~= name then
     if mode == 'r' then
       o, l, q, old, parked = 0, 0, 0, name, {}
     end
-    for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+    --@include keep-parked
   else
     --@include park
   end
 else
-  for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
+  --@include keep-parked
 end
 if old ~= name then
   local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
