@@ -39,3 +39,4 @@ export {
   unknownName,
 } from './policy/shape.ts'
 export { type Language, ruleWords } from './policy/words.ts'
+export { shareOf } from './stores/failure/share.ts'

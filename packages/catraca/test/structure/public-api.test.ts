@@ -46,6 +46,7 @@ const shown: Record<string, string[]> = {
     'readPolicies',
     'ruleWords',
     'schemaOf',
+    'shareOf',
     'unknownName',
   ],
   './dist/http.js': ['Trust', 'canonicalAddress', 'createGuard'],

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type GatewayDocument, policyPart } from '@catraca/config'
 import type { Rule } from 'catraca'
-import { type PolicyDocument, type PolicyEntry, readPolicies, type StoreFailure } from 'catraca/policy'
+import { type PolicyDocument, type PolicyEntry, readPolicies, type StoreFailure, shareOf } from 'catraca/policy'
 import { plannedExplanations } from '../store/store-plan.ts'
 
 /** One policy as it is drilled: alone, over a path of its own. */
@@ -28,8 +28,6 @@ export interface DrillPlan {
   document(redis: string, upstream: string): GatewayDocument
 }
 
-/** The options of rules that instances divide among themselves. */
-const dividedOptions = ['limit', 'burst', 'capacity']
 const tenant = 'drill'
 
 /**
@@ -60,14 +58,14 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
       continue
     }
     const variant = (plan === undefined ? undefined : policy.byPlan?.get(plan)) ?? policy.base
-    const rule = ruleFor(variant.rule.algorithm, variant.rule.options, 1)
+    const { rule } = variant
     entries[name] = alone(entry, name)
     drilled.push({
       policy: name,
       mode: policy.onStoreFailure,
       cost: policy.cost,
       rule,
-      share: ruleFor(variant.rule.algorithm, variant.rule.options, parts),
+      share: shareOf(rule, parts),
       ...requestFor(entry, name),
     })
   }
@@ -143,18 +141,4 @@ function requestFor(entry: PolicyEntry, name: string): Pick<Drilled, 'method' | 
     headers,
     body: fields.length > 0 ? JSON.stringify(Object.fromEntries(fields.map((field) => [field, 'drill']))) : undefined,
   }
-}
-
-/** The rule, or the part of it that one of so many instances has. */
-function ruleFor(algorithm: string, options: Rule['options'], parts: number): Rule {
-  const rule: Record<string, string | number> = { algorithm }
-  for (const [name, value] of Object.entries(options)) {
-    // A queue is made with a capacity and keeps it as its burst.
-    const plain = algorithm === 'leaky-queue' && name === 'burst' ? 'capacity' : name.replace(/Ms$/, '')
-    rule[plain] =
-      dividedOptions.includes(name) && typeof value === 'number' ? Math.max(1, Math.floor(value / parts)) : value
-  }
-  const document = { version: 1, policies: { one: { per: 'service', rule } } } as unknown as PolicyDocument
-  const [policy] = readPolicies(document).list
-  return (policy as NonNullable<typeof policy>).base.rule
 }
