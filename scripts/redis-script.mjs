@@ -34,7 +34,7 @@ function expand(name, known) {
 export function generated() {
   const known = fragments()
   const member = expand('member', known)
-  const scripts = ['decide', 'batch', 'amend', 'pulse'].map((name) => {
+  const scripts = ['decide', 'batch', 'amend', 'grant', 'pulse'].map((name) => {
     const frame = expand(name, known)
     const whole = frame.replaceAll('@member@', () => member)
     return { name, frame, sha: createHash('sha1').update(whole).digest('hex') }

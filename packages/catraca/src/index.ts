@@ -26,6 +26,7 @@ export { createLimiter, type LimiterOptions, type SharedLimiterOptions } from '.
 export type { Limiter, TakeOptions } from './limiter/limiter.ts'
 export type { SharedLimiter, SharedTakeOptions, TagOptions } from './limiter/shared-limiter.ts'
 export type { StoreFailure } from './limiter/store-failure.ts'
+export type { LeaseOptions } from './stores/lease/options.ts'
 export {
   type MemoryStats,
   type MemoryStore,

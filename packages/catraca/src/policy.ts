@@ -12,7 +12,7 @@ export type {
   TrustEntry,
 } from './policy/document.ts'
 export { documentShape } from './policy/document-shape.ts'
-export type { Explanation, NotAsked } from './policy/explain.ts'
+export type { ExplainedLease, Explanation, NotAsked } from './policy/explain.ts'
 export type { Descriptor, Identity } from './policy/facts.ts'
 export { type CheckContext, type Finding, findingsOf } from './policy/findings.ts'
 export { type NormalPath, normalPath } from './policy/path.ts'
@@ -40,3 +40,5 @@ export {
 } from './policy/shape.ts'
 export { type Language, ruleWords } from './policy/words.ts'
 export { shareOf } from './stores/failure/share.ts'
+export type { LeaseOptions } from './stores/lease/options.ts'
+export { type LeaseBounds, leaseBounds } from './stores/lease/terms.ts'

@@ -92,6 +92,11 @@ export function later(ms: number, task: () => void): (() => void) | undefined {
   return () => timers.clearTimeout?.(timer)
 }
 
+/** Whole µs of a clock that never goes back, read anew each time. It says nothing about the time of day. */
+export function monotonicUs(): number {
+  return Math.floor(Date.now === nativeNow ? monotonicNow() * 1_000 : Date.now() * 1_000)
+}
+
 /** Milliseconds of the monotonic clock, for how long something takes. */
 export function elapsedMs(): number {
   return monotonicNow()

@@ -8,6 +8,14 @@ export interface Policy {
   readonly rule: Rule
 }
 
+/** How an instance may hold units of a policy in a shared store, to decide without a trip. */
+export interface LeaseTerms {
+  /** Units held of one key at most when they are few: 1 to 10^6. */
+  readonly block: number
+  /** How long held units last, and how far back use is looked at, µs. */
+  readonly ttlUs: number
+}
+
 /** A policy together with the limiter that asks it, which can take permits back. */
 export interface Source extends Policy {
   readonly issuer: Issuer
@@ -17,6 +25,8 @@ export interface Source extends Policy {
   readonly refunds?: boolean
   /** What becomes of what a key has used when its numbers change. Default `keep`. */
   readonly onRuleChange?: RuleChange
+  /** Undefined: every question goes to the store. */
+  readonly lease?: LeaseTerms | undefined
 }
 
 /**

@@ -11,6 +11,7 @@ export const codes = {
   CATRACA_FILE_SYNTAX: { kind: 'error', words: 'a file is not the YAML or JSON it should be' },
   CATRACA_FILE_VARIABLE: { kind: 'error', words: 'a file reads an environment variable that is not set' },
   CATRACA_KEY_INVALID: { kind: 'error', words: 'a partition key is not a string' },
+  CATRACA_LEASE_REFUSED: { kind: 'error', words: 'a limit that must be exact asks to be leased' },
   CATRACA_LIMITER_CLOSED: { kind: 'error', words: 'the limiter or its store was closed' },
   CATRACA_NAME_INVALID: { kind: 'error', words: 'a limiter or policy name has a form that headers cannot carry' },
   CATRACA_NAME_TAKEN: { kind: 'error', words: 'two limiters on one store have the same name, or none' },
@@ -28,6 +29,10 @@ export const codes = {
   CATRACA_PLAN_UNDECLARED: { kind: 'diagnosis', words: 'a caller has a plan that the document does not declare' },
   CATRACA_CHECK_ADDRESS_KEY: { kind: 'check', words: 'verified callers are counted by address' },
   CATRACA_CHECK_BURST: { kind: 'check', words: 'a burst is far from the usual share of the limit' },
+  CATRACA_CHECK_LEASE: {
+    kind: 'check',
+    words: 'instances hold units of a limit, which makes it inexact by a known figure',
+  },
   CATRACA_CHECK_LOGIN_FAILURE: { kind: 'check', words: 'a login does not say what happens without the store' },
   CATRACA_CHECK_MISSING: { kind: 'check', words: 'a request can lack a part of its key' },
   CATRACA_CHECK_NEVER: { kind: 'check', words: 'a rule lets more pass than its policy promises' },

@@ -32,6 +32,11 @@ export interface Rule {
   readonly denial: DenialReason
   /** True when admitted units are held until they are released (concurrency). */
   readonly holds: boolean
+  /**
+   * Whether instances may hold units of it: `kept`, until they are used or the lease is over; `window`, to the end of the
+   * window in which they were charged at most; `never`, where units are billed, held, or have a place in a queue.
+   */
+  readonly lease: 'kept' | 'window' | 'never'
   /** The options the rule was made from, defaults filled in, durations in milliseconds. */
   readonly options: Readonly<Record<string, string | number>>
   /** How the rule is told to the script of a shared store. */

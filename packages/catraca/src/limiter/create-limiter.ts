@@ -3,6 +3,7 @@ import { CatracaError, show } from '../core/errors.ts'
 import { eventNames, type Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
+import { type LeaseOptions, leaseTerms } from '../stores/lease/options.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { RemoteStore, StoreFailureMode } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
@@ -45,9 +46,14 @@ export interface SharedLimiterOptions {
   tag?: string
   /** True where `refund` is called as a matter of course: a refusal is then asked for anew each time. Default false. */
   refunds?: boolean
+  /**
+   * How instances hold units of every rule of the limiter and decide without a trip. Default: each question goes to the
+   * store. Not for quota, concurrency and leakyQueue. By how much the limits can then be missed: `leaseBounds`.
+   */
+  lease?: LeaseOptions
 }
 
-const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag', 'refunds'] as const
+const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag', 'refunds', 'lease'] as const
 const optionNames = ['name', 'store', 'on', 'onRuleChange', ...remoteOptions] as const
 /** A form that structured header fields carry as it is. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
@@ -92,7 +98,7 @@ function shared<R extends Rules>(
   name: string,
   policies: readonly Omit<Source, 'issuer'>[],
   stack: boolean,
-  { store, onStoreFailure, storeFailure, tag, refunds = false }: Omit<SharedLimiterOptions, 'name'>,
+  { store, onStoreFailure, storeFailure, tag, refunds = false, lease }: Omit<SharedLimiterOptions, 'name'>,
   on: Listeners,
 ): SharedLimiter<R> {
   if (name === '') throw optionInvalid('options.name', '', 'a name, the same in all processes that share the states')
@@ -104,7 +110,10 @@ function shared<R extends Rules>(
     throw optionInvalid('options.tag', tag, stack ? `a policy of the stack: ${names.join(', ')}` : 'only with a stack')
   }
   return new SharedLimiter<R>(name, {
-    policies: policies.map((policy) => ({ ...policy, ...mode, refunds })),
+    policies: policies.map((policy) => {
+      const terms = lease === undefined ? {} : { lease: leaseTerms(policy.rule, lease, 'options.lease') }
+      return { ...policy, ...mode, ...terms, refunds }
+    }),
     stack,
     store,
     on,

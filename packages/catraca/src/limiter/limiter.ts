@@ -1,10 +1,10 @@
 import { nowUs as clockUs } from '../core/clock.ts'
 import { checkCost } from '../core/cost.ts'
-import { Decision, decide, type Issuer, type Source, settled } from '../core/decision.ts'
+import { type Decision, decide, type Issuer, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
-import { reasonCode } from '../core/reason.ts'
+import { Blocks, refuseBlocked } from '../stores/blocks.ts'
 import type { Ledger, Store } from '../stores/store.ts'
 import {
   checkKey,
@@ -18,7 +18,6 @@ import {
   type Rules,
   type SomeKeys,
 } from './arguments.ts'
-import { Blocks } from './blocks.ts'
 import { Reports } from './reports.ts'
 
 /** Options of one question. */
@@ -63,7 +62,7 @@ export class Limiter<R extends Rules> implements Issuer {
     this.policies = policies.map((policy) => ({ ...policy, issuer: this }))
     this.stack = stack
     this.ownStore = ownStore ? store : undefined
-    this.blocks = new Blocks(policies.length)
+    this.blocks = new Blocks()
     this.events = new Reports(() => this.update())
     this.events.addAll(on)
     this.ledger = store.open(name, this.policies, {
@@ -221,10 +220,7 @@ export class Limiter<R extends Rules> implements Issuer {
     const { stack } = this.ledger.apply(keys, cost, nowUs, false)
     const refused = stack.map((one, policy) => {
       const blockUs = this.blocks.waitUs(policy, one.key, nowUs)
-      if (blockUs === 0) return one
-      const { source, key, lead, level, prior, waitUs } = one
-      const reason = reasonCode(one.reason === 'impossible' ? 'impossible' : 'blocked')
-      return new Decision(source, key, reason, nowUs, cost, 0, lead, level, prior, Math.max(waitUs, blockUs))
+      return blockUs === 0 ? one : refuseBlocked(one, blockUs)
     })
     return decide(refused, 0)
   }

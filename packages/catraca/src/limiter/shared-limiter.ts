@@ -4,6 +4,7 @@ import { type Duration, durationUs } from '../core/duration.ts'
 import { show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
+import { LeasedLedger } from '../stores/lease/leased-ledger.ts'
 import type { Health, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
 import {
   checkKey,
@@ -209,7 +210,10 @@ export class SharedLimiter<R extends Rules> {
       this.closed = true
       this.update()
     })
-    return store.open(this.name, this.policies, hooks, failure)
+    const leased = this.policies.some(({ lease }) => lease !== undefined)
+    return leased
+      ? new LeasedLedger(store, this.name, this.policies, hooks, failure)
+      : store.open(this.name, this.policies, hooks, failure)
   }
 
   private async ask(keys: Keys<R>, options: SharedTakeOptions | undefined, charge: boolean): Promise<Decision> {

@@ -4,6 +4,7 @@ import type { Rule } from '../core/rule.ts'
 import { boundsOf } from './bounds.ts'
 import { oversold } from './budget.ts'
 import type { OverrideEntry, PolicyEntry } from './document.ts'
+import { explainedLease } from './explain.ts'
 import type { CheckContext, Finding } from './findings.ts'
 import type { Policies, Policy } from './policy.ts'
 import type { Place } from './shape.ts'
@@ -35,6 +36,7 @@ export const checks: readonly Check[] = [
   { code: 'CATRACA_CHECK_QUEUE_WAIT', run: queueWait },
   { code: 'CATRACA_CHECK_OVERSOLD', run: oversold },
   { code: 'CATRACA_CHECK_BURST', run: burst },
+  { code: 'CATRACA_CHECK_LEASE', run: lease },
   { code: 'CATRACA_CHECK_MISSING', run: missing },
 ]
 
@@ -247,6 +249,27 @@ function burst(policies: Policies): Found[] {
 
 function percent(share: number): number {
   return Math.round(share * 1_000) / 10
+}
+
+/** A lease that can let a tenth of the limit and more pass above it is hardly a limit; any other is worth knowing. */
+const usualOver = 10
+
+function lease(policies: Policies): Found[] {
+  return asked(policies).flatMap((policy) => {
+    const terms = policy.lease
+    if (terms === undefined) return []
+    const place = ['policies', policy.name, 'lease']
+    const [{ instances, bounds }, { limit }] = [explainedLease(policy.base.rule, terms, policies), policy.base.rule]
+    const who = instances === undefined ? 'each instance' : instances === 1 ? 'one instance' : `${instances} instances`
+    const words =
+      `${who} may hold ${bounds.held} of a key: up to ${bounds.over} more than the limit pass in a window, and a caller ` +
+      `can be refused while others hold up to ${bounds.under}`
+    const smallest = Math.min(...variantsOf(policy).map(({ rule }) => rule.limit))
+    const most = Math.max(bounds.over, bounds.under)
+    if (percent(most / smallest) <= usualOver) return [note(place, words)]
+    const hint = `that is ${percent(most / smallest)} % of ${smallest === limit ? 'the limit' : `the smallest limit, ${smallest}`}`
+    return [warning(place, `${words}; ${hint}: a smaller block, or none`)]
+  })
 }
 
 /** Requests that lack a value share one bucket, which is right or a surprise. */

@@ -1,5 +1,6 @@
 import { registry } from '../algorithms/registry.ts'
 import { codes } from '../core/errors.ts'
+import { leaseParameters } from '../stores/lease/options.ts'
 import type { ObjectShape, Shape } from './shape.ts'
 
 const namePattern = '^[A-Za-z][A-Za-z0-9_.-]{0,63}$'
@@ -179,8 +180,17 @@ const policy: ObjectShape = {
       },
     },
     candidate: { kind: 'later', as: 'any', words: 'a rule that is tried beside the enforced one' },
-    lease: { kind: 'later', as: 'any', words: 'units that an instance holds to decide on its own' },
-    exact: { kind: 'later', as: 'any', words: 'never decided by leases' },
+    lease: {
+      kind: 'object',
+      required: ['block'],
+      words: 'beside a shared store: how instances hold units, so that they decide without a trip',
+      keys: leaseParameters,
+    },
+    exact: {
+      kind: 'flag',
+      default: false,
+      words: 'true for a limit that is asked for each time, as what is billed; it cannot have a lease',
+    },
   },
 }
 

@@ -1,5 +1,6 @@
 import type { RuleChange } from '../core/decision.ts'
 import type { Duration } from '../core/duration.ts'
+import type { LeaseOptions } from '../stores/lease/options.ts'
 
 /**
  * A policy document: who may ask for how much. The same object whether it is written in code or read from a file.
@@ -95,6 +96,13 @@ export interface PolicyEntry {
   onRuleChange?: RuleChange
   /** True where charges are given back as a matter of course: a refusal is then asked for anew each time. Default false. */
   refunds?: boolean
+  /**
+   * Beside a shared store: how instances hold units and decide without a trip. By how much the limit can then be missed,
+   * `explain` and `check` say. Default: each request asks the store.
+   */
+  lease?: LeaseOptions
+  /** True for a limit that is asked for each time, whatever the store: it cannot have a `lease`. Default false. */
+  exact?: boolean
   /** A promise that `check` holds the rule to: never more than `limit` in any `window`. */
   never?: { limit: number; window: Duration }
 }

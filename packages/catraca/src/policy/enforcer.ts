@@ -1,9 +1,11 @@
 import { nowUs as clockUs } from '../core/clock.ts'
-import type { Decision, Issuer, Source } from '../core/decision.ts'
-import type { Health, RemoteHooks, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
+import type { Decision, Issuer, LeaseTerms, Source } from '../core/decision.ts'
+import type { Rule } from '../core/rule.ts'
+import { shareOf } from '../stores/failure/share.ts'
+import type { Health, RemoteHooks, RemoteStore, Siblings, StoreFailureOptions } from '../stores/remote.ts'
 import type { Ledger, Store } from '../stores/store.ts'
 import type { Facts } from './facts.ts'
-import { type Home, staysHere } from './home.ts'
+import { type Home, staysHere, staysInProcess } from './home.ts'
 import { keyOf } from './key-part.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
 import { type Question, SharedPart } from './shared-part.ts'
@@ -27,18 +29,20 @@ export class Enforcer implements Issuer {
   private places: readonly number[]
   private readonly ledger: Ledger
   private readonly shared: SharedPart | undefined
+  private readonly siblings: Siblings | undefined
   /** Time last given by a caller, in µs; what has no time of its own goes by it. */
   private givenUs: number | undefined
 
   /** @param shared Needs a document that says how many instances there are. */
   constructor(policies: Policies, memory: Store, shared: RemoteStore | undefined, name: string, hooks: RemoteHooks) {
     this.policies = policies
-    const homeOf = shared === undefined ? (): Home => 'memory' : homeBesideShared
+    this.siblings = shared?.siblings
+    const homeOf = this.homes(shared !== undefined)
     this.byStage = stacksOf(policies, homeOf)
     this.places = placesOf(policies, homeOf)
-    this.ledger = memory.open(name, sourcesOf(policies, 'memory', homeOf, this), hooks)
+    this.ledger = memory.open(name, this.sources(policies, 'memory', homeOf, this), hooks)
     if (shared === undefined) return
-    const sources = (issuer: Issuer): Source[] => sourcesOf(policies, 'shared', homeOf, issuer)
+    const sources = (issuer: Issuer): Source[] => this.sources(policies, 'shared', homeOf, issuer)
     this.shared = new SharedPart(shared, name, sources, stated(policies), hooks)
   }
 
@@ -59,7 +63,19 @@ export class Enforcer implements Issuer {
 
   /** Where the state of a policy lives. */
   homeOf(policy: Policy): Home {
-    return this.shared === undefined ? 'memory' : homeBesideShared(policy)
+    return this.homes(this.isShared)(policy)
+  }
+
+  /** The rule that is asked here: of what stays in each of several processes, a part. */
+  ruleOf(policy: Policy, { rule }: Variant): Rule {
+    const here = this.siblings !== undefined && this.homeOf(policy) === 'memory'
+    return here ? shareOf(rule, this.siblings?.count ?? 1) : rule
+  }
+
+  /** How instances hold units of a policy; undefined: they ask each time, or need not ask. */
+  leaseOf(policy: Policy, { rule }: Variant): LeaseTerms | undefined {
+    if (!this.isShared || this.homeOf(policy) === 'memory') return undefined
+    return this.termsOf(policy, rule)
   }
 
   /**
@@ -67,12 +83,12 @@ export class Enforcer implements Issuer {
    * the shared store begins anew there.
    */
   replace(policies: Policies): void {
-    const homeOf = (policy: Policy): Home => this.homeOf(policy)
+    const homeOf = this.homes(this.isShared)
     this.policies = policies
     this.byStage = stacksOf(policies, homeOf)
     this.places = placesOf(policies, homeOf)
-    this.ledger.replace(sourcesOf(policies, 'memory', homeOf, this))
-    this.shared?.replace((issuer) => sourcesOf(policies, 'shared', homeOf, issuer), stated(policies))
+    this.ledger.replace(this.sources(policies, 'memory', homeOf, this))
+    this.shared?.replace((issuer) => this.sources(policies, 'shared', homeOf, issuer), stated(policies))
   }
 
   /**
@@ -143,6 +159,28 @@ export class Enforcer implements Issuer {
   close(): void {
     this.ledger.close()
     this.shared?.close()
+  }
+
+  private homes(shared: boolean): HomeOf {
+    if (!shared) return () => 'memory'
+    const stays = this.siblings === undefined ? staysHere : staysInProcess
+    return (policy) => (stays(policy) ? 'memory' : 'shared')
+  }
+
+  private sources({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
+    return variants.flatMap(({ policy, variant: { rule: whole } }) => {
+      if (homeOf(policy) !== home) return []
+      const { name, onStoreFailure, onRuleChange, entry } = policy
+      const refunds = entry.refunds ?? false
+      const here = home === 'memory' && this.siblings !== undefined
+      const rule = here ? shareOf(whole, this.siblings?.count ?? 1) : whole
+      const lease = home === 'memory' ? undefined : this.termsOf(policy, whole)
+      return { name, rule, issuer, onStoreFailure, onRuleChange, refunds, lease }
+    })
+  }
+
+  private termsOf({ lease, exact }: Policy, rule: Rule): LeaseTerms | undefined {
+    return lease ?? (exact ? undefined : this.siblings?.lease(rule))
   }
 
   private nowUs(): number {
@@ -237,10 +275,6 @@ interface Stacks {
 
 type HomeOf = (policy: Policy) => Home
 
-function homeBesideShared(policy: Policy): Home {
-  return staysHere(policy) ? 'memory' : 'shared'
-}
-
 function stacksOf({ list }: Policies, homeOf: HomeOf): Record<Stage, Stacks> {
   const of = (stage: Stage): Stacks => {
     const at = (home: Home): Stacked => ({
@@ -257,14 +291,6 @@ function stacksOf({ list }: Policies, homeOf: HomeOf): Record<Stage, Stacks> {
 function placesOf({ variants }: Policies, homeOf: HomeOf): number[] {
   const next = { memory: 0, shared: 0 }
   return variants.map(({ policy }) => next[homeOf(policy)]++)
-}
-
-function sourcesOf({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
-  return variants.flatMap(({ policy, variant: { rule } }) => {
-    const { name, onStoreFailure, onRuleChange, entry } = policy
-    const refunds = entry.refunds ?? false
-    return homeOf(policy) === home ? { name, rule, issuer, onStoreFailure, onRuleChange, refunds } : []
-  })
 }
 
 function stated({ storeFailure }: Policies): StoreFailureOptions {

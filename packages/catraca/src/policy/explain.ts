@@ -1,4 +1,6 @@
-import type { Decision, PolicyDecision } from '../core/decision.ts'
+import type { Decision, LeaseTerms, PolicyDecision } from '../core/decision.ts'
+import type { Rule } from '../core/rule.ts'
+import { type LeaseBounds, leaseBounds } from '../stores/lease/terms.ts'
 import { type Bounds, boundsOf } from './bounds.ts'
 import type { Mode, StoreFailure } from './document.ts'
 import { applies, displaces, type Enforcer, matches, planOf } from './enforcer.ts'
@@ -37,8 +39,19 @@ export interface Explanation {
   /** Where its state lives: in this process, or in the store that instances share. */
   readonly store: Home
   readonly onStoreFailure: StoreFailure
+  /** How instances hold units of it, and by how much that can be wrong. Undefined: each request is asked for. */
+  readonly lease?: ExplainedLease
   /** What the policy would say now. */
   readonly says: PolicyDecision
+}
+
+/** A lease, and its bounds in units of one key. */
+export interface ExplainedLease {
+  readonly block: number
+  readonly ttlMs: number
+  /** Instances that the bounds are for; undefined where they are counted, and the bounds those of one instance. */
+  readonly instances: number | undefined
+  readonly bounds: LeaseBounds
 }
 
 /** Every policy of the document, in its order, seen from a request; a promise where there is a shared store. */
@@ -56,7 +69,10 @@ export function explain(enforcer: Enforcer, facts: Facts, exempt: boolean): Expl
 
 /** Everything but what the policy would say. */
 function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: boolean): Omit<Explanation, 'says'> {
-  const { rule, label } = enforcer.variantOf(policy, facts)
+  const variant = enforcer.variantOf(policy, facts)
+  const rule = enforcer.ruleOf(policy, variant)
+  const { label } = variant
+  const terms = enforcer.leaseOf(policy, variant)
   const notAsked = exempt ? 'exempt' : reasonNotAsked(policy, facts)
   return {
     policy: policy.name,
@@ -75,7 +91,15 @@ function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: bool
     bounds: boundsOf(rule),
     store: enforcer.homeOf(policy),
     onStoreFailure: policy.onStoreFailure,
+    ...(terms !== undefined && { lease: explainedLease(rule, terms, enforcer.current) }),
   }
+}
+
+/** A lease with its bounds for the instances that a document states; for one where they are counted. */
+export function explainedLease(rule: Rule, terms: LeaseTerms, { storeFailure }: Policies): ExplainedLease {
+  const { expectedInstances } = storeFailure ?? { expectedInstances: 1 }
+  const instances = expectedInstances === 'live' ? undefined : expectedInstances
+  return { block: terms.block, ttlMs: terms.ttlUs / 1_000, instances, bounds: leaseBounds(rule, terms, instances ?? 1) }
 }
 
 function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {

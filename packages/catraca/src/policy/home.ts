@@ -11,6 +11,11 @@ export function staysHere(policy: Policy): boolean {
   return countsStrangers(policy) || (policy.stage === 'address' && policy.routes === undefined)
 }
 
+/** The same beside processes of one machine: a trip to the next process is short, so only what the gate reads stays. */
+export function staysInProcess(policy: Policy): boolean {
+  return countsStrangers(policy)
+}
+
 /** True for the policies that failed verifications are charged to. */
 export function guardsVerification(policy: Policy): boolean {
   return policy.mode === 'enforce' && countsStrangers(policy)

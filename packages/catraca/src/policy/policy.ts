@@ -1,9 +1,10 @@
 import { registry } from '../algorithms/registry.ts'
-import type { RuleChange } from '../core/decision.ts'
+import type { LeaseTerms, RuleChange } from '../core/decision.ts'
 import { durationUs } from '../core/duration.ts'
 import { CatracaError, isCatracaError, show } from '../core/errors.ts'
 import { nearest } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
+import { leaseTerms } from '../stores/lease/options.ts'
 import type { StoreFailureOptions } from '../stores/remote.ts'
 import { AddressList } from './address-list.ts'
 import type { IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
@@ -40,6 +41,9 @@ export interface Policy {
   readonly keepsAttempts: boolean
   readonly onStoreFailure: StoreFailure
   readonly onRuleChange: RuleChange
+  readonly exact: boolean
+  /** Undefined where the document says nothing. */
+  readonly lease: LeaseTerms | undefined
   /** The one part by which a cluster keeps states together; undefined: the key. */
   readonly tag: readonly KeyPart[] | undefined
   readonly base: Variant
@@ -189,6 +193,8 @@ class Reader {
       keepsAttempts: entry.charge === 'attempts',
       onStoreFailure: entry.onStoreFailure ?? this.document.defaults?.onStoreFailure ?? 'local',
       onRuleChange: entry.onRuleChange ?? 'keep',
+      exact: entry.exact ?? false,
+      lease: this.lease(entry, rule, [...place, 'lease']),
       tag: entry.tag === undefined ? undefined : this.tag(entry.tag, parts, [...place, 'tag']),
       base: { label: 'default', rule: rule as Rule, member: 0 },
       byPlan: undefined,
@@ -241,6 +247,11 @@ class Reader {
     const { algorithm, ...options } = entry.rule
     const kind = registry[algorithm]
     return this.collect(place, () => kind?.make({ ...options, ...override } as never))
+  }
+
+  private lease({ lease, exact }: PolicyEntry, rule: Rule | undefined, place: Place): LeaseTerms | undefined {
+    if (lease === undefined || rule === undefined) return undefined
+    return this.collect(place, () => leaseTerms(rule, lease, 'lease', exact))
   }
 
   private parts(per: string | string[], place: Place): KeyPart[] {

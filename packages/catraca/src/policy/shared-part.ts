@@ -1,4 +1,5 @@
 import type { Decision, Issuer, Source } from '../core/decision.ts'
+import { LeasedLedger } from '../stores/lease/leased-ledger.ts'
 import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
 import { HeldPermits } from './held-permits.ts'
 
@@ -23,7 +24,7 @@ export class SharedPart implements Issuer {
     failure: StoreFailureOptions,
     hooks: RemoteHooks,
   ) {
-    this.ledger = store.open(name, sourcesFor(this), hooks, failure)
+    this.ledger = new LeasedLedger(store, name, sourcesFor(this), hooks, failure)
   }
 
   get health(): Health {

@@ -1,4 +1,5 @@
-import type { Decision, Source } from '../core/decision.ts'
+import type { Decision, LeaseTerms, Source } from '../core/decision.ts'
+import type { Rule } from '../core/rule.ts'
 import type { StoreHooks } from './store.ts'
 
 /** What decides when the shared store does not answer: a share of the limit kept here, everybody passes, nobody does. */
@@ -40,10 +41,20 @@ export interface RemoteStore {
    * others are charged each alone and given back where one refuses (a cluster).
    */
   readonly atomic: 'stack' | 'tag'
+  /** Set where the processes of one machine share the memory of one of them. */
+  readonly siblings?: Siblings
   /** Begins a limiter's use of the store, as `Store.open`. */
   open(name: string, policies: readonly Source[], hooks: RemoteHooks, failure: StoreFailureOptions): RemoteLedger
   /** Ends the use by all limiters; the client stays the user's. */
   close(): void
+}
+
+/** Processes of one machine whose limits hold together. */
+export interface Siblings {
+  /** How many there are. */
+  readonly count: number
+  /** How they hold units of a rule whose policy says neither `lease` nor `exact`; undefined: they ask each time. */
+  lease(rule: Rule): LeaseTerms | undefined
 }
 
 /**
@@ -70,6 +81,21 @@ export interface RemoteLedger {
     costs: readonly number[],
     charge: boolean,
   ): Promise<Decision>
+  /**
+   * Charges one policy with as many units as pass, at least `least`, at most `most`: an admitted decision whose cost they
+   * are, or a refusal of `least`. For policies with a `lease`, whose units are asked for in no other way; see
+   * `docs/guides/distributed.md` for what happens after the store lost its memory. Rejects with a {@link StoreFault}.
+   */
+  grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision>
+  /** What the declared modes say: for a question that the store did not answer. */
+  declared(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+  ): Decision
+  /** Charges units unasked; does nothing where the store does not answer. */
+  charge(member: number, key: string, tag: string | undefined, units: number): Promise<void>
   /** As `Ledger.refund`; 0 where the store does not answer. A permit is given back the same way. */
   refund(decision: Decision, units: number): Promise<number>
   /** Makes a permit last for another `permitTtl` from now. False when it had expired, or the store does not answer. */
@@ -98,6 +124,7 @@ export interface CentralLedger {
     charge: boolean,
     otherwise?: (fault: unknown) => Decision,
   ): Promise<Decision>
+  grant: RemoteLedger['grant']
   refund: RemoteLedger['refund']
   renew: RemoteLedger['renew']
   reset: RemoteLedger['reset']

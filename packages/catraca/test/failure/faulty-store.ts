@@ -3,6 +3,7 @@ import { nowUs } from '../../src/core/clock.ts'
 import type { Source } from '../../src/core/decision.ts'
 import { FailoverLedger } from '../../src/stores/failure/failover-ledger.ts'
 import { StoreHealth } from '../../src/stores/failure/store-health.ts'
+import { grantFrom } from '../../src/stores/memory/grant-from.ts'
 import {
   type Central,
   type CentralLedger,
@@ -13,7 +14,7 @@ import {
 } from '../../src/stores/remote.ts'
 
 /** A call that reached the store, or would have. */
-type Call = 'apply' | 'refund' | 'renew' | 'reset' | 'block' | 'charge' | 'probe'
+type Call = 'apply' | 'grant' | 'refund' | 'renew' | 'reset' | 'block' | 'charge' | 'probe'
 
 /** A shared store in memory that can be told to fail. It stands in for time and faults, not for Redis. */
 export class FaultyStore implements Central, RemoteStore {
@@ -68,6 +69,10 @@ export class FaultyStore implements Central, RemoteStore {
           return otherwise(fault)
         }
         return ledger.applySome(members, keys, costs, undefined, charge)
+      },
+      grant: async (member, key, _tag, least, most) => {
+        await this.trip('grant', [key])
+        return grantFrom(ledger, member, key, least, most)
       },
       refund: async (decision, units) => {
         await this.trip('refund')

@@ -1,16 +1,18 @@
 import { type Decision, type MemoryStore, memoryStore } from 'catraca'
 import type * as DecisionModule from '../../src/core/decision.ts'
 import type * as ReasonModule from '../../src/core/reason.ts'
+import type * as GrantModule from '../../src/stores/memory/grant-from.ts'
 import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../../src/stores/remote.ts'
 
 type Ledger = ReturnType<MemoryStore['open']>
 type Source = Parameters<Ledger['replace']>[0][number]
 
 /** A literal path into another project is an error of the compiler. */
-const [decisionFile, reasonFile] = ['core/decision', 'core/reason'].map(
+const [decisionFile, reasonFile, grantFile] = ['core/decision', 'core/reason', 'stores/memory/grant-from'].map(
   (file) => new URL(`../../src/${file}.ts`, import.meta.url).href,
-) as [string, string]
+) as [string, string, string]
 const { Decision: MadeDecision, decide, degraded } = (await import(decisionFile)) as typeof DecisionModule
+const { grantFrom } = (await import(grantFile)) as typeof GrantModule
 const { reasonCode } = (await import(reasonFile)) as typeof ReasonModule
 
 /** One question that took a trip. */
@@ -89,6 +91,27 @@ class FakeRemoteLedger implements RemoteLedger {
     this.store.trips.push({ policies: members.map((member) => this.nameOf(member)), keys, tags, costs, charge })
     await this.store.until
     return this.decide(members, keys, costs, charge)
+  }
+
+  async grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+    const tags = tag === undefined ? undefined : [tag]
+    this.store.trips.push({ policies: [this.nameOf(member)], keys: [key], tags, costs: [most], charge: true })
+    await this.store.until
+    if (this.store.health !== 'healthy') throw new Error('the store is away')
+    return grantFrom(this.ledger, member, key, least, most)
+  }
+
+  declared(
+    members: readonly number[],
+    keys: readonly string[],
+    _tags: readonly string[] | undefined,
+    costs: readonly number[],
+  ): Decision {
+    return this.decide(members, keys, costs, true)
+  }
+
+  async charge(member: number, key: string, _tag: string | undefined, units: number): Promise<void> {
+    this.ledger.applySome([member], [key], [units], undefined, true)
   }
 
   async refund(decision: Decision, units: number): Promise<number> {

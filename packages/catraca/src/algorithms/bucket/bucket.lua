@@ -19,6 +19,7 @@ elseif elapsed < 0 then
   long = true
 end
 origin = now + lead
+if lend then cost = lend(cost, capacity - level) end
 passes = level + cost <= capacity
 if prior > 0 then long = true end
 if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end

@@ -46,6 +46,7 @@ export class Bucket implements Rule {
   readonly width = 3 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
+  readonly lease: 'kept' | 'never'
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly shapes: boolean
@@ -63,6 +64,7 @@ export class Bucket implements Rule {
     this.limit = burst
     this.options = { limit, windowMs: windowUs / 1_000, burst }
     this.shapes = shapes
+    this.lease = shapes ? 'never' : 'kept'
     this.tickUs = exact.tickUs
     this.unit = exact.unit
     this.rate = exact.rate

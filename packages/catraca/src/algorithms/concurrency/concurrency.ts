@@ -30,6 +30,7 @@ class Concurrency extends Ring {
   readonly algorithm = 'concurrency'
   readonly denial = 'concurrency' as const
   readonly holds = true
+  readonly lease = 'never'
   readonly options: Readonly<Record<string, string | number>>
 
   constructor(limit: number, ttlUs: number) {

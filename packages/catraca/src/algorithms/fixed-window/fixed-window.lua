@@ -17,4 +17,5 @@ if origin ~= natural then
   long = true
   longer = (lead + window) / 1000
 end
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit

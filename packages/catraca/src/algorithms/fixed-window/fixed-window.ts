@@ -45,6 +45,7 @@ class FixedWindow implements Rule {
   readonly width = 2 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
+  readonly lease = 'window' as const
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly window: number

@@ -79,6 +79,7 @@ class Quota implements Rule {
   readonly width = 2 as const
   readonly denial = 'quota' as const
   readonly holds = false as const
+  readonly lease = 'never' as const
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly period: PeriodName

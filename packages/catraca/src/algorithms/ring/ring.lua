@@ -9,6 +9,10 @@ local last, head, count = 0, 0, 0
 local base = 34 + #name
 local text = redis.call('GETRANGE', key, 0, 1023)
 local whole = #text < 1024
+if text == '' and lost then
+  local ends = lost + span
+  text = struct.pack('<ddc1dc1d', lost, limit, 'i', 1, 'r', ends) .. name .. struct.pack('<ddI4', ends, 0, limit)
+end
 if text ~= '' then
   if string.byte(text, 26) == 114 and string.sub(text, 35, base) == name then
     origin, level, head, last = struct.unpack('<ddxdxd', text)
@@ -52,6 +56,7 @@ while count > 0 do
   count = count - 1
 end
 if first - head > 64 then moved = true end
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit
 lead = origin - us
 if count == 0 then lead = -us end

@@ -30,6 +30,7 @@ export abstract class Ring implements Rule {
   abstract readonly algorithm: string
   abstract readonly denial: DenialReason
   abstract readonly holds: boolean
+  abstract readonly lease: 'kept' | 'never'
   abstract readonly options: Readonly<Record<string, string | number>>
   readonly limit: number
   readonly tickUs = 1

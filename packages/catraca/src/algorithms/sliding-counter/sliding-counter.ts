@@ -47,6 +47,7 @@ class SlidingCounter implements Rule {
   readonly width = 3 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
+  readonly lease = 'window' as const
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly window: number

@@ -28,6 +28,7 @@ class SlidingLog extends Ring {
   readonly algorithm = 'sliding-log'
   readonly denial = 'limited' as const
   readonly holds = false
+  readonly lease = 'kept'
   readonly options: Readonly<Record<string, string | number>>
 
   constructor(limit: number, windowUs: number) {

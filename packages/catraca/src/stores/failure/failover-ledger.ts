@@ -2,7 +2,14 @@ import { nowUs as clockUs } from '../../core/clock.ts'
 import type { Decision, Source } from '../../core/decision.ts'
 import { CatracaError } from '../../core/errors.ts'
 import { storedKey } from '../key.ts'
-import type { CentralLedger, Health, RemoteHooks, RemoteLedger, StoreFailureOptions } from '../remote.ts'
+import {
+  type CentralLedger,
+  type Health,
+  type RemoteHooks,
+  type RemoteLedger,
+  type StoreFailureOptions,
+  StoreFault,
+} from '../remote.ts'
 import type { Store } from '../store.ts'
 import { aside } from './aside.ts'
 import { Fallback, isQuota, memberOf } from './fallback.ts'
@@ -111,6 +118,34 @@ export class FailoverLedger implements RemoteLedger {
         return decision
       },
       (cause) => this.instead(members, keys, tags, costs, charge, cause),
+    )
+  }
+
+  async grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+    if (!this.storeHealth.mayAsk()) throw new StoreFault('gone', 'the store does not answer')
+    return this.ask(
+      () => this.central.grant(member, key, tag, least, most),
+      (cause) => {
+        if (kindOf(cause) === 'key') this.tell([member], [key], cause)
+        throw cause
+      },
+    )
+  }
+
+  declared(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    costs: readonly number[],
+  ): Decision {
+    return this.decide(members, keys, tags, costs, true)
+  }
+
+  async charge(member: number, key: string, tag: string | undefined, units: number): Promise<void> {
+    if (!this.storeHealth.mayAsk()) return
+    await this.ask(
+      () => this.central.charge(member, key, tag, units),
+      () => {},
     )
   }
 
@@ -236,13 +271,13 @@ export class FailoverLedger implements RemoteLedger {
     const due = this.fallback.quotas.takeOwed(clockUs())
     let next = 0
     const work = async (): Promise<void> => {
-      for (let one = due[next++]; one !== undefined; one = due[next++]) one.settle(await this.charge(one.owed))
+      for (let one = due[next++]; one !== undefined; one = due[next++]) one.settle(await this.payBack(one.owed))
     }
     await Promise.all(Array.from({ length: Math.min(chargesAtOnce, due.length) }, work))
   }
 
   /** True when the units are charged, or nobody counts them any more. */
-  private async charge({ source, key, tag, units }: Owed): Promise<boolean> {
+  private async payBack({ source, key, tag, units }: Owed): Promise<boolean> {
     const member = memberOf(this.policies, source)
     if (member < 0) return true
     if (this.closed || !this.storeHealth.mayAsk()) return false

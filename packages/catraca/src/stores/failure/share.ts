@@ -1,7 +1,7 @@
-import { registry } from '../../algorithms/registry.ts'
 import { slidingCounter } from '../../algorithms/sliding-counter/sliding-counter.ts'
-import { CatracaError, isCatracaError, show } from '../../core/errors.ts'
+import { isCatracaError } from '../../core/errors.ts'
 import type { Rule } from '../../core/rule.ts'
+import { makeRule, optionsOf, type RuleOptions } from '../rule-form.ts'
 
 /** Options that are a number of units, which instances divide among themselves. */
 const divided = ['limit', 'burst', 'capacity']
@@ -27,38 +27,16 @@ export function shareOf(rule: Rule, instances: number): Rule {
   }
   // One unit per window is exact for every window.
   const least = Object.keys(options).filter((name) => divided.includes(name))
-  return make(rule.algorithm, { ...options, ...Object.fromEntries(least.map((name) => [name, 1])) })
+  return makeRule(rule.algorithm, { ...options, ...Object.fromEntries(least.map((name) => [name, 1])) })
 }
 
-/** The options a rule was made from, as its factory takes them. */
-function optionsOf({ algorithm, options }: Rule): Record<string, string | number> {
-  const parameters = registry[algorithm]?.parameters ?? {}
-  const given: Record<string, string | number> = {}
-  for (const [name, value] of Object.entries(options)) {
-    const plain = name.endsWith('Ms') ? name.slice(0, -2) : name
-    // A queue is made with a capacity and keeps it as the burst of its bucket.
-    given[plain in parameters ? plain : 'capacity'] = value
-  }
-  return given
-}
-
-function tryMake(algorithm: string, options: Record<string, string | number>): Rule | undefined {
+function tryMake(algorithm: string, options: RuleOptions): Rule | undefined {
   try {
-    return make(algorithm, options)
+    return makeRule(algorithm, options)
   } catch (error) {
     if (isCatracaError(error) && error.code === 'CATRACA_RULE_TOO_FINE') return undefined
     throw error
   }
-}
-
-function make(algorithm: string, options: Record<string, string | number>): Rule {
-  const kind = registry[algorithm]
-  if (kind !== undefined) return kind.make(options as never)
-  throw new CatracaError(
-    'CATRACA_OPTION_INVALID',
-    `a rule is of the algorithm ${show(algorithm)}, which cannot be shared; allowed: ${Object.keys(registry).join(', ')}`,
-    { path: 'rule.algorithm', value: algorithm },
-  )
 }
 
 /** One instance's part of the ceiling over all keys: at least 1 unit per window. */

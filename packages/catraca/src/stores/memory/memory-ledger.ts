@@ -101,6 +101,13 @@ export class MemoryLedger implements Ledger {
     return this.answer(asked, nowUs, charge)
   }
 
+  /** Charges units unasked, also beyond the limit. */
+  charge(member: number, key: string, units: number, nowUs: number): Decision {
+    const asked = this.begin()
+    asked.add(this.variants.current[member] as Table, key, units)
+    return this.answer(asked, nowUs, true, true)
+  }
+
   replace(policies: readonly Source[]): void {
     this.variants.replace(policies)
     this.only = this.variants.current[0] as Table
@@ -206,8 +213,8 @@ export class MemoryLedger implements Ledger {
     return asked
   }
 
-  /** One decision per policy. All waits are known before anything is charged. */
-  private answer(asked: Asked, nowUs: number, charge: boolean): Decision {
+  /** One decision per policy. All waits are known before anything is charged; `unasked` does not wait. */
+  private answer(asked: Asked, nowUs: number, charge: boolean, unasked = false): Decision {
     const { count, tables, keys, costs, stored, waits, slots, shards, views } = asked
     const { store } = this
     const { changes } = store
@@ -223,7 +230,9 @@ export class MemoryLedger implements Ledger {
         else view = this.variants.view(table, key, nowUs)
       }
       const state = view ?? table.stateOf(table.shard, slot)
-      const wait = rule.wait(state, slot < 0 ? 0 : slot * rule.width, tickOf(nowUs, rule), costs[index] as number)
+      const wait = unasked
+        ? 0
+        : rule.wait(state, slot < 0 ? 0 : slot * rule.width, tickOf(nowUs, rule), costs[index] as number)
       if (wait > 0) passes = false
       stored[index] = key
       waits[index] = wait

@@ -189,12 +189,12 @@ export class AskSeveral extends Ask implements Question {
 }
 
 /** Clients can be told to give numbers as texts. */
-function numbersOf(answer: unknown): readonly number[] {
+export function numbersOf(answer: unknown): readonly number[] {
   const numbers = answer as readonly number[]
   return typeof numbers[0] === 'number' ? numbers : numbers.map(Number)
 }
 
 /** What the script is to do, at its length of two letters or more. */
-function opOf(charge: boolean, list: boolean, changes: string): string {
+export function opOf(charge: boolean, list: boolean, changes: string): string {
   return (charge ? 't' : 'p') + (list ? 'l' : '.') + changes
 }

@@ -23,9 +23,11 @@ export class Pulse {
   instances: number | undefined
   /** Decisions charged since the store was last known to be the same. */
   charged = 0
+  /** When somebody found that the memory was lost, µs by the clock of the store; 0 where nobody did. */
+  lostUs = 0
   private readonly wire: Wire
   private readonly calls: Calls
-  private readonly keys: readonly [string, string]
+  private readonly keys: readonly [marker: string, instances: string]
   private readonly lost: (kind: Loss, decisionsAtRisk: number) => void
   private readonly id = name()
   private known: { marker: string; runId: string } | undefined
@@ -40,10 +42,20 @@ export class Pulse {
     this.lost = lost
   }
 
+  /** The key of the marker. */
+  get markerKey(): string {
+    return this.keys[0]
+  }
+
+  /** The marker of the memory that was last seen; empty before. */
+  get marker(): string {
+    return this.known?.marker ?? ''
+  }
+
   start(): void {
     if (this.stopReady !== undefined) return
-    this.stopReady = this.wire.onReady(() => this.quietly())
-    this.quietly()
+    this.stopReady = this.wire.onReady(() => this.look())
+    this.look()
     this.next()
   }
 
@@ -56,31 +68,33 @@ export class Pulse {
 
   /** One reading; it also writes, so that a store that takes no writes is not taken for a working one. */
   read(): Promise<void> {
-    this.reading ??= this.look().finally(() => {
+    this.reading ??= this.ask().finally(() => {
       this.reading = undefined
     })
     return this.reading
   }
 
-  private quietly(): void {
-    // What is wrong shows in decisions, which are told what it means.
+  /** Reads, and leaves what is wrong to decisions, which are told what it means. */
+  look(): void {
     this.read().catch(() => {})
   }
 
   private next(): void {
     this.stopTimer = later(everyMs, () => {
-      this.quietly()
+      this.look()
       if (this.stopReady !== undefined) this.next()
     })
   }
 
-  private async look(): Promise<void> {
+  private async ask(): Promise<void> {
     const { charged } = this
     const fresh = name()
-    const call = new PromisedCall(pulse, this.keys, [fresh, this.id, `${instanceLifeUs}`])
+    const call = new PromisedCall(pulse, this.keys, [fresh, this.id, `${instanceLifeUs}`, this.marker])
     this.calls.send(call)
-    const [marker, instances, runId] = ((await call.promise) as unknown[]).map(String) as [string, string, string]
+    const answer = ((await call.promise) as unknown[]).map(String)
+    const [marker, instances, runId, lostUs] = answer as [string, string, string, string]
     this.instances = Number(instances)
+    this.lostUs = Number(lostUs)
     const before = this.known
     this.known = { marker: marker === '' ? fresh : marker, runId }
     this.charged -= charged
@@ -90,6 +104,7 @@ export class Pulse {
   }
 }
 
-function name(): string {
+/** A text that nobody else draws. */
+export function name(): string {
   return Math.floor(Math.random() * 2 ** 52).toString(36)
 }

@@ -2,6 +2,7 @@ import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
 import type { CentralLedger } from '../remote.ts'
 import { AskOne, AskSeveral, type Otherwise } from './ask.ts'
+import { AskGrant, type Memory } from './ask-grant.ts'
 import { type Call, type Calls, PromisedCall } from './calls.ts'
 import { DenyCache } from './deny-cache.ts'
 import { KeyNames, sameTag } from './keys.ts'
@@ -14,6 +15,7 @@ export interface LedgerStore {
   readonly calls: Calls
   readonly prefix: string
   readonly cluster: boolean
+  readonly memory: Memory
   rebased(name: string, stepMs: number): void
   charged(): void
 }
@@ -86,6 +88,23 @@ export class RedisLedger implements CentralLedger {
       return otherwise === undefined ? apart : apart.catch(otherwise)
     }
     return this.ask(members, keys, tags, costs, charge, otherwise)
+  }
+
+  async grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+    const { memory, calls } = this.store
+    const now = clockUs()
+    // Units that came after their call was given up are nobody's.
+    const back = (late: Decision): void => {
+      if (tag !== undefined) this.tagOf.set(late, tag)
+      this.refund(late, late.cost).catch(() => {})
+    }
+    const ask = new AskGrant(this, memory, member, this.member(member), key, tag, least, most, now, back)
+    calls.send(ask)
+    const decision = await ask.promise
+    if (tag !== undefined) this.tagOf.set(decision, tag)
+    if (decision.allowed) this.store.charged()
+    else this.learn(member, decision, now)
+    return decision
   }
 
   refund(decision: Decision, units: number): Promise<number> {
@@ -195,6 +214,11 @@ export class RedisLedger implements CentralLedger {
     if (charge && decision.allowed) this.store.charged()
     else if (charge) stack.forEach((one, index) => this.learn(places[index] as number, one, sentUs))
     return decision
+  }
+
+  /** @internal */
+  rebasedBy(stepMs: number): void {
+    this.rebased(stepMs)
   }
 
   /** @internal Sends a question. */

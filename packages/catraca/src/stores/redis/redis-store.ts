@@ -6,6 +6,7 @@ import { FailoverLedger } from '../failure/failover-ledger.ts'
 import { StoreHealth } from '../failure/store-health.ts'
 import { memoryStore } from '../memory/memory-store.ts'
 import type { Central, CentralLedger, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../remote.ts'
+import type { Memory } from './ask-grant.ts'
 import { Calls } from './calls.ts'
 import { type RedisClient, type Wire, wireOf } from './client.ts'
 import { Pulse } from './pulse.ts'
@@ -53,6 +54,7 @@ function invalid(option: string, value: unknown, allowed: string): CatracaError 
 class RedisStore implements RemoteStore, LedgerStore {
   readonly remote = true
   readonly calls: Calls
+  readonly memory: Memory
   readonly prefix: string
   readonly cluster: boolean
   readonly atomic: 'stack' | 'tag'
@@ -70,6 +72,17 @@ class RedisStore implements RemoteStore, LedgerStore {
     this.calls = new Calls(wire, timeoutMs, (pauseMs) => this.tell((hooks) => hooks.paused(pauseMs)))
     this.pulse = new Pulse(wire, this.calls, prefix, (kind, atRisk) => this.tell((hooks) => hooks.lost(kind, atRisk)))
     const { pulse } = this
+    const { cluster } = wire
+    this.memory = {
+      markerKey: cluster ? undefined : pulse.markerKey,
+      get marker() {
+        return pulse.marker
+      },
+      get lostUs() {
+        return pulse.lostUs
+      },
+      suspect: () => pulse.look(),
+    }
     const central: Central = {
       open: (name, policies) => this.openCentral(name, policies),
       probe: () => pulse.read(),

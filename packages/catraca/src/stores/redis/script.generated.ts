@@ -212,6 +212,16 @@ end
 end
 if moved then adopted = struct.pack('<ddc1d', origin, level, 'i', prior) end
 end
+elseif lost then
+level = full
+if kind == 'f' then
+origin = lost
+if string.sub(name, 1, 1) == 'f' then origin = lost - lost % string.match(name, '^f(%d+)') end
+else
+local tick, window = string.match(name, '^%a(%d+),(%d+)')
+origin = math.floor(lost / tick)
+if kind == 'c' or kind == 'C' then origin = origin - origin % window end
+end
 end
 end
 if kind == 'b' or kind == 'B' then
@@ -234,6 +244,7 @@ lead = -elapsed
 long = true
 end
 origin = now + lead
+if lend then cost = lend(cost, capacity - level) end
 passes = level + cost <= capacity
 if prior > 0 then long = true end
 if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end
@@ -262,6 +273,7 @@ longer = (lead + 2 * window) * tick / 1000
 end
 local share = window
 if lead < 0 then share = window + lead end
+if lend then cost = lend(cost, limit - level - math.floor(prior * share / window)) end
 passes = cost <= limit and prior * share < (limit - level - cost + 1) * window
 elseif kind == 'f' then
 local limit, window, first = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] == '1'
@@ -282,6 +294,7 @@ if origin ~= natural then
 long = true
 longer = (lead + window) / 1000
 end
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit
 elseif kind == 'q' then
 local limit, start, stop = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
@@ -313,6 +326,10 @@ local last, head, count = 0, 0, 0
 local base = 34 + #name
 local text = redis.call('GETRANGE', key, 0, 1023)
 local whole = #text < 1024
+if text == '' and lost then
+local ends = lost + span
+text = struct.pack('<ddc1dc1d', lost, limit, 'i', 1, 'r', ends) .. name .. struct.pack('<ddI4', ends, 0, limit)
+end
 if text ~= '' then
 if string.byte(text, 26) == 114 and string.sub(text, 35, base) == name then
 origin, level, head, last = struct.unpack('<ddxdxd', text)
@@ -477,6 +494,7 @@ first = first + 1
 count = count - 1
 end
 if first - head > 64 then moved = true end
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit
 lead = origin - us
 if count == 0 then lead = -us end
@@ -551,7 +569,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'c9152373b1b18b5f0fb7ccd2727a61b15e407050', text: whole(`
+export const decide = { sha: '7232d50a7d924bc1fb6f84a195c4aa7c10f96675', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -560,10 +578,12 @@ end
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted
 if #KEYS == 1 then
 local key, member = KEYS[1], 1
 local raw
 @member@
+if lend then granted = cost end
 if charge then
 if writes then
 if not passes then writes = heals end
@@ -652,14 +672,16 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: 'f6ad587c04a361b7bf3e89fb5b95255434f36de1', text: whole(`
+export const batch = { sha: '24ee658a32a798add44210a9a58416830b73053e', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted
 local function one(key, at, op, charge)
 local raw
 local member = 1
 @member@
+if lend then granted = cost end
 if charge then
 if writes then
 if not passes then writes = heals end
@@ -773,11 +795,12 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: 'f8aac3b62924f183f5fe8e187165df2d077a4ca5', text: whole(`
+export const amend = { sha: 'cf9aa2c45a7b6b5e3ce300e371afe980ffdc576c', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted
 if string.byte(op) == 99 then
 local at, member, charge = 2, 1, true
 local raw
@@ -1023,17 +1046,97 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const pulse = { sha: '44c8062b67cef16adc953c97490e759a3446097b', text: whole(`
+export const grant = { sha: '05734b8b8e017c356f0fb592e790ec08705d5f1b', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
-local marker = redis.call('GET', KEYS[1])
-if marker then
-redis.call('PEXPIRE', KEYS[1], 3600000)
+local lend, lost, granted
+local lostUs, changed = ARGV[3] + 0, 0
+if KEYS[2] then
+local markerKey, fresh, known = KEYS[2], ARGV[1], ARGV[2]
+local value = call('GET', markerKey)
+local id, since = '', 0
+if value then id, since = string.match(value, '^(%w+):?(%d*)') end
+if since == '' then since = 0 end
+since = since + 0
+if not value or (known ~= '' and id ~= known and since == 0) then
+value = id
+if id == '' then value = fresh end
+if known ~= '' then
+since = us
+value = value .. ':' .. string.format('%.0f', us)
+end
+redis.call('SET', markerKey, value, 'PX', 3600000)
 else
-redis.call('SET', KEYS[1], ARGV[1], 'PX', 3600000)
+redis.call('PEXPIRE', markerKey, 3600000)
+end
+lostUs = math.max(lostUs, since)
+if known ~= '' and id ~= known then changed = 1 end
+end
+if ARGV[5] == '1' and lostUs > 0 and us < lostUs + ARGV[4] then lost = lostUs end
+local least, unit, full = ARGV[6] + 0, ARGV[7] + 0, ARGV[8] + 0
+lend = function(most, room)
+if most <= room then return most end
+return math.max(least, math.floor(room / unit) * unit)
+end
+local function one(key, at, op, charge)
+local raw
+local member = 1
+@member@
+if lend then granted = cost end
+if charge then
+if writes then
+if not passes then writes = heals end
+if writes then
+for index = 1, #writes do redis.call(unpack(writes[index])) end
+end
+elseif passes then
+if prior == 0 then
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+else
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+end
+elseif moved then
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+end
+if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
+end
+if not passes then level = -1 - level end
+if kind == 'l' then prior = wait end
+if long then return { -us, level, lead, prior, blocked, step, 1 } end
+if kind == 'l' then return { us, level, lead, wait } end
+if kind == 'c' or kind == 'C' then return { us, level, prior } end
+return { us, level }
+end
+local answer = one(KEYS[1], 10, ARGV[9], true)
+if answer.err then return answer end
+answer[#answer + 1] = granted
+answer[#answer + 1] = lostUs
+answer[#answer + 1] = changed
+return answer`) }
+export const pulse = { sha: 'e63adb9a6240435b35fa6cbf57dd2917841b4469', text: whole(`
+local call = redis.call
+local clock = call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted
+redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
+local markerKey, fresh, known = KEYS[1], ARGV[1], ARGV[4]
+local value = call('GET', markerKey)
+local id, since = '', 0
+if value then id, since = string.match(value, '^(%w+):?(%d*)') end
+if since == '' then since = 0 end
+since = since + 0
+if not value or (known ~= '' and id ~= known and since == 0) then
+value = id
+if id == '' then value = fresh end
+if known ~= '' then
+since = us
+value = value .. ':' .. string.format('%.0f', us)
+end
+redis.call('SET', markerKey, value, 'PX', 3600000)
+else
+redis.call('PEXPIRE', markerKey, 3600000)
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('PEXPIRE', KEYS[2], 3600000)
-return { marker or '', redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '' }`) }
+return { id, redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '', since }`) }

@@ -12,6 +12,8 @@ if kind ~= 'l' then
     else
       --@include convert
     end
+  elseif lost then
+    --@include lost
   end
 end
 if kind == 'b' or kind == 'B' then

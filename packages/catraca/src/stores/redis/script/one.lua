@@ -1,4 +1,5 @@
 --@include member
+if lend then granted = cost end
 if charge then
   if writes then
     if not passes then writes = heals end

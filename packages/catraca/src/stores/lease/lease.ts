@@ -1,0 +1,326 @@
+import type { LeaseTerms } from '../../core/decision.ts'
+import { mostHeld, refillTenths } from './terms.ts'
+
+/** After a question that was not answered, or not met, so long passes before units are asked for that nobody waits for. */
+const pauseUs = 100_000
+
+/** Units of one answer of the centre. `G` is what the centre said. */
+export interface Lot<G> {
+  readonly grant: G
+  /** Units not used yet. */
+  left: number
+  /** The first instant at which they may not be used any more, by the monotonic clock here. */
+  readonly endsUs: number
+}
+
+/** What happens to a lease. `W` is a caller who waits. */
+export type LeaseEvent<G, W> =
+  /** Somebody needs units that are not in hand; at most a block. */
+  | { readonly type: 'wait'; readonly waiter: W; readonly cost: number }
+  /** Somebody does not wait any more. */
+  | { readonly type: 'leave'; readonly waiter: W }
+  /** Few units are left. */
+  | { readonly type: 'refill' }
+  /** The centre gave units. */
+  | { readonly type: 'granted'; readonly grant: G; readonly units: number; readonly endsUs: number }
+  /** The centre has not enough units; `waitUs` until it has. */
+  | { readonly type: 'refused'; readonly waitUs: number }
+  /** The centre did not answer. */
+  | { readonly type: 'failed' }
+  /** Time has passed. */
+  | { readonly type: 'look' }
+  /** The centre lost its memory. */
+  | { readonly type: 'lost' }
+  /** The end: all goes back. */
+  | { readonly type: 'close' }
+
+/** What is to be done. */
+export type LeaseEffect<G, W> =
+  /** Ask the centre for as many units as pass: at least `least`, at most `most`. */
+  | { readonly type: 'ask'; readonly least: number; readonly most: number }
+  /** A caller goes on. `asked`: the units were asked for on its behalf, so it counts at the instant of the centre. */
+  | { readonly type: 'admit'; readonly waiter: W; readonly cost: number; readonly lot: Lot<G>; readonly asked: boolean }
+  /** The last answer of the centre refuses a caller. */
+  | { readonly type: 'refuse'; readonly waiter: W; readonly cost: number }
+  /** A caller is decided without the centre. */
+  | { readonly type: 'without'; readonly waiter: W; readonly cost: number }
+  /** Give units back to the centre. */
+  | { readonly type: 'return'; readonly lot: Lot<G>; readonly units: number }
+  /** Tell the new centre what of the old one's is in hand, and what was used during one lease time. */
+  | { readonly type: 'report'; readonly units: number }
+
+interface Waiting<W> {
+  readonly waiter: W
+  readonly cost: number
+  /** True when the question under way was sent on its behalf. */
+  asked: boolean
+}
+
+/**
+ * The units of one key that one instance holds, and those who wait for more. A pure machine: time comes with every event,
+ * µs of a clock that never goes back.
+ *
+ * At most one question is under way. It asks for what the waiting callers need, and at least for what the key used
+ * during one lease time, at most a block; so many callers at once take one trip, and a key that is asked for once
+ * strands nothing. When three tenths of that are left the next is asked for while callers go on.
+ *
+ * Callers are served in the order in which they came. Once they are, at most {@link mostHeld} units stay; the others go
+ * back. For one lease time after the centre lost its memory nothing is asked for but what callers wait for.
+ */
+export class Lease<G, W> {
+  private readonly terms: LeaseTerms
+  private readonly refillTenths: number
+  private lots: Lot<G>[] = []
+  private head: Lot<G> | undefined
+  /** Lots that ended before their units were used, until somebody looks. */
+  private over: Lot<G>[] = []
+  private units = 0
+  private waiting: Waiting<W>[] = []
+  private least = 0
+  /** Units that the question under way may bring beyond what those who wait for it need. */
+  private coming = 0
+  private low = -1
+  private refillFromUs = -Infinity
+  private learnsUntilUs = -Infinity
+  private used = 0
+  private usedBefore = 0
+  private periodEndsUs = -Infinity
+  private closed = false
+
+  /** @param tenths Of the block, at which the next is asked for in the background; 0: only when somebody waits. */
+  constructor(terms: LeaseTerms, tenths = refillTenths) {
+    this.terms = terms
+    this.refillTenths = tenths
+  }
+
+  /** Units in hand, those of leases that ended unnoticed included. */
+  get held(): number {
+    return this.units
+  }
+
+  /** Units asked for by the question under way, at least; 0 when there is none. */
+  get asking(): number {
+    return this.least
+  }
+
+  /** True when nothing is held, asked for or remembered: who drops the lease then loses nothing. */
+  get isIdle(): boolean {
+    return this.lots.length === 0 && this.waiting.length === 0 && this.least === 0 && this.used + this.usedBefore === 0
+  }
+
+  /** Takes units that are in hand; undefined when there are not enough, or others wait for them. */
+  take(cost: number, nowUs: number): Lot<G> | undefined {
+    const { head } = this
+    if (head === undefined || head.left < cost || this.hasEnded(head, nowUs) || this.waiting.length > 0) {
+      return this.takeSlowly(cost, nowUs)
+    }
+    head.left -= cost
+    this.units -= cost
+    this.used += cost
+    return head
+  }
+
+  /** True when it is time for {@link LeaseEvent} `refill`. */
+  wantsRefill(nowUs: number): boolean {
+    return this.units <= this.low && this.least === 0 && nowUs >= this.refillFromUs
+  }
+
+  /** Takes back units that were taken and not used, where their lease lasts; says how many. The others are the centre's. */
+  putBack(lot: Lot<G>, units: number, nowUs: number): number {
+    if (this.closed || this.hasEnded(lot, nowUs) || !this.lots.includes(lot)) return 0
+    const given = Math.max(0, Math.min(units, mostHeld(this.terms.block) - this.units - this.coming))
+    lot.left += given
+    this.units += given
+    return given
+  }
+
+  step(event: LeaseEvent<G, W>, nowUs: number): LeaseEffect<G, W>[] {
+    const effects: LeaseEffect<G, W>[] = []
+    this.rotate(nowUs)
+    this.clear(nowUs)
+    switch (event.type) {
+      case 'wait':
+        this.waiting.push({ waiter: event.waiter, cost: event.cost, asked: false })
+        break
+      case 'leave':
+        this.waiting = this.waiting.filter(({ waiter }) => waiter !== event.waiter)
+        break
+      case 'granted':
+        this.answered()
+        this.accept(event, nowUs, effects)
+        break
+      case 'refused':
+        this.refuse(event.waitUs, nowUs, effects)
+        break
+      case 'failed':
+        this.answered()
+        this.refillFromUs = nowUs + pauseUs
+        for (const { waiter, cost } of this.waiting) effects.push({ type: 'without', waiter, cost })
+        this.waiting = []
+        break
+      case 'lost':
+        this.learnsUntilUs = nowUs + this.terms.ttlUs
+        effects.push({ type: 'report', units: this.units + this.used + this.usedBefore })
+        break
+      case 'close':
+        this.closed = true
+        break
+      default:
+    }
+    this.serve(nowUs, effects)
+    this.giveUp(effects)
+    this.ask(event.type === 'refill', nowUs, effects)
+    return effects
+  }
+
+  /** Whether the units of a lot may not be used any more. */
+  protected hasEnded(lot: Lot<G>, nowUs: number): boolean {
+    return nowUs >= lot.endsUs
+  }
+
+  /** The most units that stay once the waiting are served. */
+  protected get most(): number {
+    return this.closed ? 0 : mostHeld(this.size)
+  }
+
+  /** Units of a block of this key: what it used during one lease time. */
+  private get size(): number {
+    return Math.min(this.terms.block, Math.max(1, this.used, this.usedBefore))
+  }
+
+  private takeSlowly(cost: number, nowUs: number): Lot<G> | undefined {
+    if (this.waiting.length > 0) return undefined
+    this.clear(nowUs)
+    return this.units < cost ? undefined : this.consume(cost)
+  }
+
+  /** Takes from the oldest lots on; gives the last one. */
+  private consume(cost: number): Lot<G> {
+    let missing = cost
+    let last = this.lots[0] as Lot<G>
+    for (let at = 0; missing > 0; at++) {
+      last = this.lots[at] as Lot<G>
+      const part = Math.min(missing, last.left)
+      last.left -= part
+      missing -= part
+    }
+    this.units -= cost
+    this.used += cost
+    return last
+  }
+
+  /** Forgets lots of which nothing is left, and puts those aside that ended. */
+  private clear(nowUs: number): void {
+    const live: Lot<G>[] = []
+    for (const lot of this.lots) {
+      // The last one is kept for what is put back.
+      if (!this.hasEnded(lot, nowUs)) {
+        if (lot.left > 0 || lot === this.lots[this.lots.length - 1]) live.push(lot)
+        continue
+      }
+      this.units -= lot.left
+      if (lot.left > 0) this.over.push(lot)
+    }
+    this.lots = live
+    this.head = live[0]
+  }
+
+  private answered(): void {
+    this.least = 0
+    this.coming = 0
+  }
+
+  private rotate(nowUs: number): void {
+    const { ttlUs } = this.terms
+    if (nowUs < this.periodEndsUs) return
+    this.usedBefore = nowUs < this.periodEndsUs + ttlUs ? this.used : 0
+    this.used = 0
+    this.periodEndsUs = nowUs + ttlUs
+  }
+
+  private accept(
+    { grant, units, endsUs }: { grant: G; units: number; endsUs: number },
+    nowUs: number,
+    effects: LeaseEffect<G, W>[],
+  ): void {
+    const lot: Lot<G> = { grant, left: units, endsUs }
+    this.lots.push(lot)
+    this.units += units
+    // First those for whom it was asked, also when the lease has ended on its way: they count at the centre.
+    this.admit(effects, true)
+    for (const one of this.waiting) one.asked = false
+    this.clear(nowUs)
+    // What was asked for callers who left must not be used by others: in hand it would be more than a lease may be.
+    const excess = this.units - Math.max(this.most, 0)
+    if (excess > 0 && this.lots.includes(lot)) {
+      const back = Math.min(excess, lot.left)
+      lot.left -= back
+      this.units -= back
+      effects.push({ type: 'return', lot, units: back })
+    }
+    this.low = this.size < 2 ? -1 : Math.floor((this.refillTenths * this.size) / 10)
+    if (this.refillTenths === 0) this.low = -1
+  }
+
+  private refuse(waitUs: number, nowUs: number, effects: LeaseEffect<G, W>[]): void {
+    const missing = this.least
+    this.answered()
+    this.refillFromUs = nowUs + Math.max(pauseUs, Math.min(waitUs, this.terms.ttlUs))
+    const [first] = this.waiting
+    this.waiting = this.waiting.filter((one) => {
+      const same = one.cost - this.units === missing || (one === first && one.asked)
+      if (same) effects.push({ type: 'refuse', waiter: one.waiter, cost: one.cost })
+      return !same
+    })
+    for (const one of this.waiting) one.asked = false
+  }
+
+  /** Serves callers from what is in hand while it lasts. */
+  private serve(nowUs: number, effects: LeaseEffect<G, W>[]): void {
+    if (this.least > 0) return
+    this.clear(nowUs)
+    this.admit(effects, false)
+  }
+
+  private admit(effects: LeaseEffect<G, W>[], asked: boolean): void {
+    while (this.waiting.length > 0) {
+      const first = this.waiting[0] as Waiting<W>
+      if (first.cost > this.units || (asked && !first.asked)) return
+      this.waiting.shift()
+      const { waiter, cost } = first
+      effects.push({ type: 'admit', waiter, cost, lot: this.consume(cost), asked })
+    }
+  }
+
+  /** Gives back what ended, and all at the end. */
+  private giveUp(effects: LeaseEffect<G, W>[]): void {
+    for (const lot of this.over) effects.push({ type: 'return', lot, units: lot.left })
+    this.over = []
+    if (!this.closed || this.waiting.length > 0) return
+    for (const lot of this.lots) if (lot.left > 0) effects.push({ type: 'return', lot, units: lot.left })
+    this.lots = []
+    this.head = undefined
+    this.units = 0
+  }
+
+  private ask(refill: boolean, nowUs: number, effects: LeaseEffect<G, W>[]): void {
+    if (this.least > 0) return
+    const [first] = this.waiting
+    let most = 0
+    if (first !== undefined) {
+      this.least = first.cost - this.units
+      let missing = -this.units
+      for (const one of this.waiting) {
+        missing += one.cost
+        one.asked = true
+      }
+      most = nowUs < this.learnsUntilUs || this.closed ? missing : Math.max(this.size, missing)
+      this.coming = most - missing
+    } else if (refill && !this.closed && nowUs >= this.learnsUntilUs && this.wantsRefill(nowUs)) {
+      most = Math.min(this.size, this.most - this.units)
+      this.least = most < 1 ? 0 : 1
+      this.coming = most
+    }
+    if (this.least > 0) effects.push({ type: 'ask', least: this.least, most })
+  }
+}
