@@ -7,6 +7,7 @@ const limiter = `${src}/limiter/limiter.ts`
 const ledger = `${src}/stores/memory/memory-ledger.ts`
 const enforcer = `${src}/policy/enforcer.ts`
 const script = `${src}/stores/redis/script.generated.ts`
+const lease = `${src}/stores/lease`
 const redis = `${src}/stores/redis`
 const failure = `${src}/stores/failure`
 
@@ -361,5 +362,125 @@ export const mutants = [
     file: `${src}/resilience/breaker/breaker.ts`,
     find: "if (this.current === 'trial') return 'refuse'",
     replace: "if (this.current === 'trial') return 'trial'",
+  },
+  {
+    name: 'lease: usable at the first instant after its end',
+    file: `${lease}/lease.ts`,
+    find: 'return nowUs >= lot.endsUs',
+    replace: 'return nowUs > lot.endsUs',
+  },
+  {
+    name: 'lease: lasts for as long as the window, from the answer on',
+    file: `${lease}/terms.ts`,
+    find: 'return sentUs + lasts - Math.ceil(lasts / 1_000)',
+    replace: 'return sentUs + lasts',
+  },
+  {
+    name: 'lease: what callers who left had asked for is kept',
+    file: `${lease}/lease.ts`,
+    find: 'const excess = this.units - Math.max(this.most, 0)',
+    replace: 'const excess = this.units - 10 * this.terms.block',
+  },
+  {
+    name: 'lease: a whole block is asked for on a cold key',
+    file: `${lease}/lease.ts`,
+    find: 'return Math.min(this.terms.block, Math.max(1, used, this.usedBefore))',
+    replace: 'return this.terms.block',
+  },
+  {
+    name: 'lease: ended lots do not go back',
+    file: `${lease}/lease.ts`,
+    find: 'if (lot.left > 0) this.over.push(lot)',
+    replace: '',
+  },
+  {
+    name: 'lease: nothing goes back at the end',
+    file: `${lease}/lease.ts`,
+    find: "for (const lot of this.lots) if (lot.left > 0) effects.push({ type: 'return', lot, units: lot.left })",
+    replace: '',
+  },
+  {
+    name: 'lease: surplus goes on while learning',
+    file: `${lease}/lease.ts`,
+    find: 'const learns = nowUs < this.learnsUntilUs',
+    replace: 'const learns = false',
+  },
+  {
+    name: 'lease: put back beyond what may be held',
+    file: `${lease}/lease.ts`,
+    find: 'mostHeld(this.terms.block) - this.units - this.coming',
+    replace: 'units',
+  },
+  {
+    name: 'lease: an answer extends a lease beyond its window',
+    file: `${lease}/lease.ts`,
+    find: 'Math.max(one.endsUs, Math.min(one.untilUs, endsUs))',
+    replace: 'Math.max(one.endsUs, endsUs)',
+  },
+  {
+    name: 'lease: the next caller is served before those who wait',
+    file: `${lease}/lease.ts`,
+    find: 'this.hasEnded(head, nowUs) || this.waiting.length > 0',
+    replace: 'this.hasEnded(head, nowUs)',
+  },
+  {
+    name: 'lease: H is twice a block',
+    file: `${lease}/terms.ts`,
+    find: 'return Math.ceil(((10 + refillTenths) * block) / 10)',
+    replace: 'return 2 * block',
+  },
+  {
+    name: 'lease: the bound of window rules is that of the others',
+    file: `${lease}/terms.ts`,
+    find: "rule.lease === 'window' ? 0 : instances * held",
+    replace: 'instances * held',
+  },
+  {
+    name: 'lease: a refused stack keeps what it took',
+    file: `${lease}/leased-ledger.ts`,
+    find: 'if (!passes && part.charged > 0)',
+    replace: 'if (!passes && part.charged < 0)',
+  },
+  {
+    name: 'lease: a quota may be leased',
+    file: `${src}/algorithms/quota/quota.ts`,
+    find: "readonly lease = 'never' as const",
+    replace: "readonly lease = 'kept' as 'kept' | 'never'",
+  },
+  {
+    name: 'lease: exact is not looked at',
+    file: `${lease}/options.ts`,
+    find: "const why = exact ? 'the policy says exact: true' : whyNot(rule)",
+    replace: 'const why = whyNot(rule)',
+  },
+  {
+    name: 'lease: a lost memory is not told',
+    file: `${lease}/leased-ledger.ts`,
+    find: "if (kind !== 'failover')",
+    replace: "if (kind === ('never' as string))",
+  },
+  {
+    name: 'lease: units that came too late are kept by nobody',
+    file: `${redis}/ask-grant.ts`,
+    find: 'if (decision.allowed) this.grantee.late(decision)',
+    replace: '',
+  },
+  {
+    name: 'lease: the new marker does not say when the memory was lost',
+    file: `${redis}/script.generated.ts`,
+    find: 'math.max(lostUs, since)',
+    replace: 'math.max(lostUs, 0)',
+  },
+  {
+    name: 'lease: a key starts anew after the memory was lost',
+    file: `${redis}/script.generated.ts`,
+    find: 'then lost = lostUs end',
+    replace: 'then lost = nil end',
+  },
+  {
+    name: 'lease: less than the least is given',
+    file: `${redis}/script.generated.ts`,
+    find: 'return math.max(least, math.floor(room / unit) * unit)',
+    replace: 'return math.floor(room / unit) * unit',
   },
 ]

@@ -11,7 +11,7 @@ import {
   slidingLog,
   tokenBucket,
 } from 'catraca'
-import { allowedWords, documentShape, type ObjectShape, type Shape } from 'catraca/policy'
+import { allowedWords, documentShape, leaseBounds, type ObjectShape, type Shape } from 'catraca/policy'
 import { type RuleKind, registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { durationText } from '../../packages/catraca/src/core/duration.ts'
 import { gatewayKeys, gatewayShape } from '../../packages/config/src/gateway-shape.ts'
@@ -22,6 +22,7 @@ export const blocks: Readonly<Record<string, () => string>> = {
   'three windows': threeWindows,
   'two knobs': twoKnobs,
   'rate, quota, concurrency': rateQuotaConcurrency,
+  'lease bounds': leaseBoundsTable,
   'policy keys': () => keys(documentShape),
   'gateway keys': () => keys({ ...gatewayShape, keys: gatewayKeys }),
   ...Object.fromEntries(Object.keys(registry).map((name) => [`options ${name}`, () => options(name)])),
@@ -73,6 +74,25 @@ function tenPerSecond(): readonly (readonly [string, Rule])[] {
     ['`leakyMeter`', leakyMeter(rate)],
     ['`leakyQueue`', leakyQueue({ ...rate, capacity: 10 })],
   ]
+}
+
+/** Six instances over blocks, for rules of 1000 per second whose leases end with the window and those whose do not. */
+function leaseBoundsTable(): string {
+  const instances = 6
+  const rate = { limit: 1_000, window: '1s' } as const
+  const kept = [tokenBucket(rate), gcra(rate), leakyMeter(rate), slidingLog(rate)]
+  const ending = [fixedWindow(rate), slidingCounter(rate)]
+  const only = (rules: readonly Rule[], block: number): string => {
+    const found = new Set(rules.map((rule) => leaseBounds(rule, { block }, instances).over))
+    if (found.size > 1) throw new Error('rules of one column have several bounds')
+    return String([...found][0])
+  }
+  const rows = [1, 2, 10, 20, 50, 100].map((block) => {
+    const { held, under } = leaseBounds(kept[0] as Rule, { block }, instances)
+    return [block, held, only(ending, block), only(kept, block), under].map(String)
+  })
+  const names = (rules: readonly Rule[]): string => rules.map(({ algorithm }) => `\`${algorithm}\``).join(', ')
+  return table(['`block`', 'held by one', `over: ${names(ending)}`, `over: ${names(kept)}`, 'under'], rows)
 }
 
 function twoQuestions(): string {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,6 +55,44 @@ describe('catraca explain over a shared store', () => {
     ])
     expect(lines.at(-2)).toBe('store: redis 127.0.0.1:1/3, 6 instances expected')
     expect(out()).not.toContain('hunter2')
+  })
+
+  test('states the bounds of a lease, as check does', async () => {
+    const leased =
+      '  held: { per: address, match: { routes: ["GET /held"] }, rule: { algorithm: gcra, limit: 6000, window: 1m }, lease: { block: 20 } }'
+    const file = fileOver(nowhere)
+    const text = readFileSync(file, 'utf8').replace('  whole:', `${leased}\n  whole:`)
+    writeFileSync(file, text)
+    const words =
+      'in blocks of up to 20, at most 26 of a key in each of 6 instances; at most 156 more than the rule; refused while ' +
+      'others hold at most 130'
+    const explain = run('explain', '-c', file, '--path', '/held')
+    expect(await explain.exit).toBe(0)
+    expect(explain.out()).toContain(`  leased   ${words}\n`)
+    const portuguese = run('explain', '-c', file, '--path', '/held', '--language', 'pt')
+    expect(await portuguese.exit).toBe(0)
+    expect(portuguese.out()).toContain(
+      '  reserva  em blocos de até 20, no máximo 26 de uma chave em cada uma de 6 instâncias',
+    )
+    const json = run('explain', '-c', file, '--path', '/held', '--json')
+    expect(await json.exit).toBe(0)
+    const { policies } = JSON.parse(json.out()) as { policies: { policy: string; lease?: unknown }[] }
+    expect(policies.find(({ policy }) => policy === 'held')?.lease).toEqual({
+      block: 20,
+      ttlMs: 10_000,
+      instances: 6,
+      bounds: { held: 26, over: 156, under: 130 },
+    })
+    const check = run('check', file)
+    await check.exit
+    expect(check.out()).toContain(`leased ${words}\n`)
+    writeFileSync(file, text.replace('expectedInstances: 6', 'expectedInstances: live'))
+    const live = run('explain', '-c', file, '--path', '/held')
+    expect(await live.exit).toBe(0)
+    expect(live.out()).toContain(
+      'leased   in blocks of up to 20, at most 26 of a key in each instance; at most 26 more than the rule; refused while ' +
+        'others hold at most 26, for each instance\n',
+    )
   })
 
   test('in Portuguese, and with a ceiling', async () => {

@@ -259,16 +259,16 @@ function lease(policies: Policies): Found[] {
     const terms = policy.lease
     if (terms === undefined) return []
     const place = ['policies', policy.name, 'lease']
-    const [{ instances, bounds }, { limit }] = [explainedLease(policy.base.rule, terms, policies), policy.base.rule]
-    const who = instances === undefined ? 'each instance' : instances === 1 ? 'one instance' : `${instances} instances`
+    const { instances, bounds } = explainedLease(policy.base.rule, terms, policies)
+    const each = instances === undefined ? ', for each instance' : ''
     const words =
-      `${who} may hold ${bounds.held} of a key: up to ${bounds.over} more than the limit pass in a window, and a caller ` +
-      `can be refused while others hold up to ${bounds.under}`
-    const smallest = Math.min(...variantsOf(policy).map(({ rule }) => rule.limit))
-    const most = Math.max(bounds.over, bounds.under)
-    if (percent(most / smallest) <= usualOver) return [note(place, words)]
-    const hint = `that is ${percent(most / smallest)} % of ${smallest === limit ? 'the limit' : `the smallest limit, ${smallest}`}`
-    return [warning(place, `${words}; ${hint}: a smaller block, or none`)]
+      `lets instances hold up to ${bounds.held} of a key each: up to ${bounds.over} more than the rule admits can pass, and ` +
+      `a caller can be refused while others hold up to ${bounds.under}${each}`
+    const limits = variantsOf(policy).map(({ rule }) => Number(rule.options['limit'] ?? rule.limit))
+    const share = percent(Math.max(bounds.over, bounds.under) / Math.min(...limits))
+    if (share <= usualOver) return [note(place, words)]
+    const hint = limits.length === 1 ? 'of the limit' : `of its smallest limit, ${Math.min(...limits)}`
+    return [warning(place, `${words}; that is ${share} % ${hint}: a smaller block, or none`)]
   })
 }
 

@@ -49,7 +49,7 @@ export interface Explanation {
 export interface ExplainedLease {
   readonly block: number
   readonly ttlMs: number
-  /** Instances that the bounds are for; undefined where they are counted, and the bounds those of one instance. */
+  /** Instances that the bounds are for; undefined where they are counted: then the bounds are for each of them. */
   readonly instances: number | undefined
   readonly bounds: LeaseBounds
 }
@@ -99,7 +99,9 @@ function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: bool
 export function explainedLease(rule: Rule, terms: LeaseTerms, { storeFailure }: Policies): ExplainedLease {
   const { expectedInstances } = storeFailure ?? { expectedInstances: 1 }
   const instances = expectedInstances === 'live' ? undefined : expectedInstances
-  return { block: terms.block, ttlMs: terms.ttlUs / 1_000, instances, bounds: leaseBounds(rule, terms, instances ?? 1) }
+  const { held, over, under } = leaseBounds(rule, terms, instances ?? 1)
+  const bounds = { held, over, under: instances === undefined ? held : under }
+  return { block: terms.block, ttlMs: terms.ttlUs / 1_000, instances, bounds }
 }
 
 function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {

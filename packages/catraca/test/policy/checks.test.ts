@@ -400,6 +400,7 @@ describe('the switch', () => {
           per: 'user',
           rule: { algorithm: 'gcra', limit: 9, window: '1m', burst: 9 },
           never: { limit: 9, window: '1m' },
+          lease: { block: 2 },
         },
       },
     },
@@ -441,4 +442,44 @@ test('warnings stand before notes, and each names its page', () => {
   expect(levels).toEqual(levels.toSorted().toReversed())
   expect(new Set(levels).size).toBe(2)
   for (const { code, help } of found) expect(help).toBe(`docs/errors/${code}.md`)
+})
+
+describe('LEASE', () => {
+  const code = 'CATRACA_CHECK_LEASE'
+  const six = { storeFailure: { expectedInstances: 6 } } as const
+  const rule = { algorithm: 'token-bucket', limit: 1_560, window: '1m', burst: 10 }
+
+  test('says the bounds, as a note up to a tenth of the limit and as a warning above', () => {
+    const words =
+      'lets instances hold up to 26 of a key each: up to 156 more than the rule admits can pass, and a caller can be ' +
+      'refused while others hold up to 130'
+    expect(said(code, one({ rule, lease: { block: 20 } }, six))).toEqual([['note', 'policies.p.lease', words]])
+    expect(said(code, one({ rule: { ...rule, limit: 1_500 }, lease: { block: 20 } }, six))).toEqual([
+      ['warning', 'policies.p.lease', `${words}; that is 10.4 % of the limit: a smaller block, or none`],
+    ])
+    expect(said(code, one({ rule }, six))).toEqual([])
+  })
+
+  test('looks at the smallest limit of the policy', () => {
+    const plans = { names: ['free', 'pro'], default: 'free' }
+    const document = one({ rule, lease: { block: 20 }, plans: { free: { limit: 100 } } }, { ...six, plans })
+    expect(said(code, document)).toEqual(warns('policies.p.lease', 'that is 156 % of its smallest limit, 100'))
+  })
+
+  test('of a lease that ends with the window only what can be refused counts', () => {
+    const windows = { algorithm: 'fixed-window', limit: 1_300, window: '1m' }
+    expect(said(code, one({ rule: windows, lease: { block: 20 } }, six))).toEqual(
+      notes('policies.p.lease', 'up to 0 more than the rule admits can pass'),
+    )
+  })
+
+  test('where instances are counted the bounds are for each of them', () => {
+    const live = { storeFailure: { expectedInstances: 'live' } } as const
+    expect(said(code, one({ rule, lease: { block: 20 } }, live))).toEqual(
+      notes(
+        'policies.p.lease',
+        'up to 26 more than the rule admits can pass, and a caller can be refused while others hold up to 26, for each instance',
+      ),
+    )
+  })
 })

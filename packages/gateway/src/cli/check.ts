@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { policyPart, problemLine } from '@catraca/config'
 import { budgetOf, findingsOf, type PolicyDocument, readPolicies } from 'catraca/policy'
 import type { Command } from 'commander'
-import { homeWords, planWords } from '../store/plan-words.ts'
+import { homeWords, leaseWords, planWords } from '../store/plan-words.ts'
 import { type PlannedExplanation, plannedExplanations, type StorePlan, storePlanOf } from '../store/store-plan.ts'
 import { readFileOrSay } from './file.ts'
 
@@ -48,7 +48,12 @@ async function check(file: string, { json, notes }: CheckFlags): Promise<void> {
   const store = storePlanOf(read.document)
   const planned = await plannedExplanations(read.document, { method: 'GET', path: '/' })
   if (json) {
-    const homes = planned.map(({ policy, store: home, withoutStore }) => ({ policy, store: home, withoutStore }))
+    const homes = planned.map(({ policy, store: home, withoutStore, lease }) => ({
+      policy,
+      store: home,
+      withoutStore,
+      lease,
+    }))
     print(JSON.stringify({ file, problems: [], findings, budget: budgetOf(policies) ?? null, store, policies: homes }))
   } else {
     for (const { level, line, column, path, message, code, help } of findings) {
@@ -61,11 +66,15 @@ async function check(file: string, { json, notes }: CheckFlags): Promise<void> {
   if (warned) process.exitCode = 1
 }
 
-/** Where the policies live and what becomes of them without the store; nothing where all is in memory. */
+/** Where the policies live and what becomes of them without the store; nothing where all is in the memory of one process. */
 function storeLines(planned: readonly PlannedExplanation[], store: StorePlan): string[] {
-  if (store.kind === 'memory') return []
+  if (store.kind === 'memory' && store.workers === undefined) return []
   const width = Math.max(...planned.map(({ policy }) => policy.length))
-  const lines = planned.map((one) => `  ${one.policy.padEnd(width)}  ${homeWords(one, store, 'en')}`)
+  const lines = planned.flatMap((one) => {
+    const lease = leaseWords(one, 'en')
+    const leased = lease === undefined ? [] : [`  ${''.padEnd(width)}  leased ${lease}`]
+    return [`  ${one.policy.padEnd(width)}  ${homeWords(one, store, 'en')}`, ...leased]
+  })
   return [planWords(store, 'en'), ...lines]
 }
 

@@ -21,12 +21,14 @@ Faults:
 ${Object.entries(faults)
   .map(([name, { words }]) => `  ${name.padEnd(14)}${words}`)
   .join('\n')}
+  ${'lease'.padEnd(14)}nothing is taken away: edges hold blocks of units, and the limits hold within the stated bounds
   ${'race'.padEnd(14)}400 calls at once through two instances, counted naively and by the script
 
 Examples:
   catraca drill kill
   catraca drill blackhole -c catraca.yaml --edges 6
   catraca drill pause --seconds 5,10,10 --json | jq '.verdicts[] | {policy, good}'
+  catraca drill lease --edges 6
   catraca drill race
 
 The drill starts its own Redis, edges, service and keys, and ends them. Each policy of the file that is enforced in the
@@ -37,7 +39,7 @@ export function addDrill(program: Command): void {
   program
     .command('drill')
     .description('Take the store away from real edges and say whether every policy does what the file declares')
-    .argument('<fault>', `${names.join(', ')} or race`, readFault)
+    .argument('<fault>', `${names.join(', ')}, lease or race`, readFault)
     .option('-c, --config <file>', 'YAML or JSON', 'catraca.yaml')
     .option('--edges <count>', 'edge processes, 1 to 16', readEdges, 3)
     .option('--seconds <before,during,after>', 'how long each phase lasts, 2 to 600 each', readSeconds, [3, 5, 5])
@@ -56,14 +58,15 @@ async function drill(fault: string, flags: DrillFlags, command: Command): Promis
     await race(flags)
     return
   }
+  if (fault === 'lease') {
+    await lease(flags)
+    return
+  }
   if (flags.redis !== undefined && faults[fault]?.onTheWay !== true) {
     command.error(`error: option '--redis' cannot be used with ${fault}, which needs a Redis that the drill may break`)
   }
   const file = await loadGatewayFile(flags.config)
-  const abort = new AbortController()
-  const stop = (): void => abort.abort(new Error('stopped'))
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
+  const signal = stopSignal()
   const { runDrill } = await import('../drill/drill.ts')
   const { edges, seconds, redis, json } = flags
   const result = await runDrill({
@@ -73,7 +76,7 @@ async function drill(fault: string, flags: DrillFlags, command: Command): Promis
     seconds,
     ...(redis !== undefined && { redis }),
     onProgress: progress,
-    signal: abort.signal,
+    signal,
   }).finally(endProgress)
   if (json) print(JSON.stringify(result))
   else report(result, flags)
@@ -107,6 +110,15 @@ function row(longest: number, policy: string, mode: Verdict['mode'] | 'mode', ..
   return `${policy.padEnd(longest)}  ${mode.padEnd(6)}  ${before.padEnd(width)}${during.padEnd(width)}${after.padEnd(width)}${took.padEnd(10)}${good}`.trimEnd()
 }
 
+/** Aborted when the user stops the command. */
+function stopSignal(): AbortSignal {
+  const abort = new AbortController()
+  const stop = (): void => abort.abort(new Error('stopped'))
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  return abort.signal
+}
+
 async function race({ rounds, json }: DrillFlags): Promise<void> {
   const { runRace, raceCalls, raceLimit } = await import('../drill/race.ts')
   const results = await runRace(rounds)
@@ -118,6 +130,21 @@ async function race({ rounds, json }: DrillFlags): Promise<void> {
     })
   }
   if (results.some(({ script }) => script !== raceLimit)) process.exitCode = 1
+}
+
+async function lease({ edges, json }: DrillFlags): Promise<void> {
+  const { runLeaseDrill, leaseBlock, leaseLimit } = await import('../drill/lease.ts')
+  const { verdicts, asked, calls, good } = await runLeaseDrill(edges, stopSignal())
+  if (json) print(JSON.stringify({ edges, block: leaseBlock, limit: leaseLimit, asked, calls, good, verdicts }))
+  else {
+    print(`${edges} edges hold blocks of up to ${leaseBlock}; ${leaseLimit} per minute may pass, ${asked} ask`)
+    for (const { policy, admitted, atLeast, atMost, good: within } of verdicts) {
+      const words = within ? 'within the bound' : 'NOT within the bound'
+      print(`${policy.padEnd(12)}  ${admitted} passed, at least ${atLeast} and at most ${atMost}: ${words}`)
+    }
+    print(`${calls} calls to the store for ${verdicts.length * asked} requests`)
+  }
+  if (!good) process.exitCode = 1
 }
 
 function progress(share: number, words: string): void {
@@ -136,8 +163,9 @@ function mark(good: boolean): string {
 }
 
 function readFault(text: string): string {
-  if (text === 'race' || names.includes(text)) return text
-  throw new InvalidArgumentError(`Allowed: ${[...names, 'race'].join(', ')}.`)
+  const all = [...names, 'lease', 'race']
+  if (all.includes(text)) return text
+  throw new InvalidArgumentError(`Allowed: ${all.join(', ')}.`)
 }
 
 function readEdges(text: string): number {

@@ -1,6 +1,6 @@
 import type { Language } from 'catraca/policy'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { homeWords, planWords } from '../store/plan-words.ts'
+import { homeWords, leaseWords, planWords } from '../store/plan-words.ts'
 import { type PlannedExplanation, plannedExplanations, type StorePlan, storePlanOf } from '../store/store-plan.ts'
 import { loadGatewayFile } from './file.ts'
 
@@ -77,7 +77,8 @@ async function explain(flags: ExplainFlags): Promise<void> {
     return
   }
   const lines = shown.flatMap((one) => describe(one, store, language))
-  if (store.kind !== 'memory' && lines.length > 0) lines.push(planWords(store, language))
+  if ((store.kind !== 'memory' || store.workers !== undefined) && lines.length > 0)
+    lines.push(planWords(store, language))
   process.stdout.write(`${lines.length === 0 ? words[language].none : lines.join('\n')}\n`)
 }
 
@@ -97,6 +98,7 @@ const words = {
     left: 'left now',
     missing: '(missing)',
     store: 'store',
+    lease: 'leased',
     without: 'without the store',
   },
   pt: {
@@ -114,6 +116,7 @@ const words = {
     left: 'restam agora',
     missing: '(ausente)',
     store: 'guarda',
+    lease: 'reserva',
     without: 'sem o armazenamento',
   },
 } as const
@@ -125,6 +128,7 @@ function describe(one: PlannedExplanation, plan: StorePlan, language: Language):
   const { atOnce, perWindow } = one.bounds
   const bounds = perWindow === undefined ? '' : `, ${perWindow} ${w.any}`
   const home = homeWords(one, plan, language)
+  const lease = leaseWords(one, language)
   return [
     `${one.policy}${one.mode === 'observe' ? ` (${w.observed})` : ''}`,
     `  ${w.allows.padEnd(8)} ${one.rule[language]}${one.variant === 'default' ? '' : ` (${one.variant})`}`,
@@ -132,6 +136,7 @@ function describe(one: PlannedExplanation, plan: StorePlan, language: Language):
     `  ${w.stage.padEnd(8)} ${one.stage}; ${w.most} ${atOnce} ${w.once}${bounds}; ${w.tick} ${one.tickUs} µs`,
     ...(one.cost === 1 ? [] : [`  ${w.cost} ${one.cost}`]),
     ...(home === undefined ? [] : [`  ${w.store.padEnd(8)} ${home}`]),
+    ...(lease === undefined ? [] : [`  ${w.lease.padEnd(8)} ${lease}`]),
     // What is left in a shared store is not asked.
     ...(home === undefined ? [`  ${one.says.remaining} ${w.left}; ${w.without}: ${one.onStoreFailure}`] : []),
   ]

@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
 import { type GatewayDocument, policyPart } from '@catraca/config'
 import type { Rule } from 'catraca'
-import { type PolicyDocument, type PolicyEntry, readPolicies, type StoreFailure, shareOf } from 'catraca/policy'
+import {
+  leaseBounds,
+  type Policy,
+  type PolicyDocument,
+  type PolicyEntry,
+  readPolicies,
+  type StoreFailure,
+  shareOf,
+} from 'catraca/policy'
 import { plannedExplanations } from '../store/store-plan.ts'
 
 /** One policy as it is drilled: alone, over a path of its own. */
@@ -17,6 +25,10 @@ export interface Drilled {
   readonly rule: Rule
   /** What one instance admits of the rule while the store is gone. */
   readonly share: Rule
+  /** Units that the edges together may admit beyond the rule, because they hold them; 0 without a lease. */
+  readonly over: number
+  /** Units that they may hold when the store goes. */
+  readonly held: number
 }
 
 /** What a drill asks, and of what document. */
@@ -66,6 +78,7 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
       cost: policy.cost,
       rule,
       share: shareOf(rule, parts),
+      ...leased(policy, rule, instances),
       ...requestFor(entry, name),
     })
   }
@@ -95,6 +108,12 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
       log: 'off',
     }),
   }
+}
+
+function leased({ lease }: Policy, rule: Rule, edges: number): Pick<Drilled, 'over' | 'held'> {
+  if (lease === undefined) return { over: 0, held: 0 }
+  const { over, held } = leaseBounds(rule, lease, edges)
+  return { over, held: edges * held }
 }
 
 const key = 'the key of the drill'

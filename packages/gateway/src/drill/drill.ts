@@ -1,16 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { GatewayDocument } from '@catraca/config'
 import { type Fault, faults } from './drill-faults.ts'
 import { judge, type Verdict } from './drill-judge.ts'
 import { type DrillPlan, planDrill } from './drill-plan.ts'
 import { Traffic } from './drill-traffic.ts'
+import { startEdges, startUpstream } from './edges.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { RedisProcess } from './redis-process.ts'
 
@@ -60,13 +53,8 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
       options.redis === undefined ? { host: '127.0.0.1', port: redis?.port ?? 0 } : placeOf(options.redis)
     const proxy = await FaultProxy.start(port, host)
     ends.push(() => proxy.close())
-    const upstream = await startUpstream()
-    ends.push(() => upstream.server.close())
-    const folder = await mkdtemp(join(tmpdir(), 'catraca-drill-'))
-    ends.push(() => rm(folder, { recursive: true, force: true }))
-    const config = join(folder, 'catraca.json')
-    await writeFile(config, JSON.stringify(plan.document(proxy.url, upstream.url)))
-    const started = await Promise.all(Array.from({ length: edges }, () => startEdge(config, ends)))
+    const upstream = await startUpstream(ends)
+    const started = await startEdges(edges, plan.document(proxy.url, upstream), ends)
     const target = { proxy, redis }
     const traffic = new Traffic(started, plan.drilled)
     ends.push(() => traffic.stop())
@@ -109,44 +97,4 @@ async function pass(
 function placeOf(url: string): { host: string; port: number } {
   const { hostname, port } = new URL(url)
   return { host: hostname, port: port === '' ? 6_379 : Number(port) }
-}
-
-/** A service that says yes. */
-async function startUpstream(): Promise<{ server: Server; url: string }> {
-  const server = createServer((request, response) => {
-    request.resume()
-    request.once('end', () => response.end('ok'))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
-
-const killAfterMs = 5_000
-
-/** Starts an edge in a process of its own and gives its address. */
-async function startEdge(config: string, ends: (() => unknown)[]): Promise<string> {
-  const command = fileURLToPath(new URL('../../bin/catraca.js', import.meta.url))
-  const child = spawn(process.execPath, [command, 'up', '-c', config], {
-    // The channel breaks when this process dies, however it dies; the edge then ends by itself.
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  })
-  ends.push(() => endChild(child))
-  let said = ''
-  child.stderr?.on('data', (chunk) => {
-    said = `${said}${chunk}`.slice(-2_000)
-  })
-  return new Promise((resolve, reject) => {
-    child.once('message', (message) => resolve((message as { ready: string }).ready))
-    child.once('exit', (code) => reject(new Error(`an edge of the drill ended with code ${code}: ${said.trim()}`)))
-  })
-}
-
-async function endChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  const kill = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
-  await ended
-  clearTimeout(kill)
 }

@@ -10,7 +10,9 @@ export interface Lot<G> {
   /** Units not used yet. */
   left: number
   /** The first instant at which they may not be used any more, by the monotonic clock here. */
-  readonly endsUs: number
+  endsUs: number
+  /** The instant up to which a later answer of the centre may put that off. */
+  readonly untilUs: number
 }
 
 /** What happens to a lease. `W` is a caller who waits. */
@@ -21,8 +23,14 @@ export type LeaseEvent<G, W> =
   | { readonly type: 'leave'; readonly waiter: W }
   /** Few units are left. */
   | { readonly type: 'refill' }
-  /** The centre gave units. */
-  | { readonly type: 'granted'; readonly grant: G; readonly units: number; readonly endsUs: number }
+  /** The centre gave units, which may be used before `endsUs`, or with later answers before `untilUs`; default `endsUs`. */
+  | {
+      readonly type: 'granted'
+      readonly grant: G
+      readonly units: number
+      readonly endsUs: number
+      readonly untilUs?: number
+    }
   /** The centre has not enough units; `waitUs` until it has. */
   | { readonly type: 'refused'; readonly waitUs: number }
   /** The centre did not answer. */
@@ -62,7 +70,9 @@ interface Waiting<W> {
  *
  * At most one question is under way. It asks for what the waiting callers need, and at least for what the key used
  * during one lease time, at most a block; so many callers at once take one trip, and a key that is asked for once
- * strands nothing. When three tenths of that are left the next is asked for while callers go on.
+ * strands nothing. When three tenths of that are left the next is asked for while callers go on. An answer makes what
+ * is in hand last as long as what it brings, and a lease that was used since the last one asks in its last quarter; so a
+ * key in use keeps its units, and others go back two lease times after their last use at the latest.
  *
  * Callers are served in the order in which they came. Once they are, at most {@link mostHeld} units stay; the others go
  * back. For one lease time after the centre lost its memory nothing is asked for but what callers wait for.
@@ -85,6 +95,8 @@ export class Lease<G, W> {
   private used = 0
   private usedBefore = 0
   private periodEndsUs = -Infinity
+  /** True when units were taken since the last answer. */
+  private active = false
   private closed = false
 
   /** @param tenths Of the block, at which the next is asked for in the background; 0: only when somebody waits. */
@@ -117,6 +129,7 @@ export class Lease<G, W> {
     head.left -= cost
     this.units -= cost
     this.used += cost
+    this.active = true
     return head
   }
 
@@ -169,7 +182,7 @@ export class Lease<G, W> {
     }
     this.serve(nowUs, effects)
     this.giveUp(effects)
-    this.ask(event.type === 'refill', nowUs, effects)
+    this.ask(event.type, nowUs, effects)
     return effects
   }
 
@@ -185,7 +198,9 @@ export class Lease<G, W> {
 
   /** Units of a block of this key: what it used during one lease time. */
   private get size(): number {
-    return Math.min(this.terms.block, Math.max(1, this.used, this.usedBefore))
+    let used = this.used
+    for (const { cost } of this.waiting) used += cost
+    return Math.min(this.terms.block, Math.max(1, used, this.usedBefore))
   }
 
   private takeSlowly(cost: number, nowUs: number): Lot<G> | undefined {
@@ -206,6 +221,7 @@ export class Lease<G, W> {
     }
     this.units -= cost
     this.used += cost
+    this.active = true
     return last
   }
 
@@ -239,11 +255,13 @@ export class Lease<G, W> {
   }
 
   private accept(
-    { grant, units, endsUs }: { grant: G; units: number; endsUs: number },
+    { grant, units, endsUs, untilUs = endsUs }: Omit<LeaseEvent<G, W> & { type: 'granted' }, 'type'>,
     nowUs: number,
     effects: LeaseEffect<G, W>[],
   ): void {
-    const lot: Lot<G> = { grant, left: units, endsUs }
+    const lot: Lot<G> = { grant, left: units, endsUs, untilUs }
+    for (const one of this.lots) one.endsUs = Math.max(one.endsUs, Math.min(one.untilUs, endsUs))
+    this.active = false
     this.lots.push(lot)
     this.units += units
     // First those for whom it was asked, also when the lease has ended on its way: they count at the centre.
@@ -266,9 +284,9 @@ export class Lease<G, W> {
     const missing = this.least
     this.answered()
     this.refillFromUs = nowUs + Math.max(pauseUs, Math.min(waitUs, this.terms.ttlUs))
-    const [first] = this.waiting
+    // The wait is that of these. Who needs another number, because others left or units ended meanwhile, asks anew.
     this.waiting = this.waiting.filter((one) => {
-      const same = one.cost - this.units === missing || (one === first && one.asked)
+      const same = one.cost - this.units === missing
       if (same) effects.push({ type: 'refuse', waiter: one.waiter, cost: one.cost })
       return !same
     })
@@ -303,24 +321,36 @@ export class Lease<G, W> {
     this.units = 0
   }
 
-  private ask(refill: boolean, nowUs: number, effects: LeaseEffect<G, W>[]): void {
+  private ask(cause: LeaseEvent<G, W>['type'], nowUs: number, effects: LeaseEffect<G, W>[]): void {
     if (this.least > 0) return
     const [first] = this.waiting
-    let most = 0
+    const learns = nowUs < this.learnsUntilUs
     if (first !== undefined) {
-      this.least = first.cost - this.units
       let missing = -this.units
       for (const one of this.waiting) {
         missing += one.cost
         one.asked = true
       }
-      most = nowUs < this.learnsUntilUs || this.closed ? missing : Math.max(this.size, missing)
+      const most = learns || this.closed ? missing : Math.max(this.size, missing)
+      this.least = first.cost - this.units
       this.coming = most - missing
-    } else if (refill && !this.closed && nowUs >= this.learnsUntilUs && this.wantsRefill(nowUs)) {
-      most = Math.min(this.size, this.most - this.units)
-      this.least = most < 1 ? 0 : 1
-      this.coming = most
+      effects.push({ type: 'ask', least: this.least, most })
+      return
     }
-    if (this.least > 0) effects.push({ type: 'ask', least: this.least, most })
+    if (learns || this.closed) return
+    const refills = cause === 'refill' && this.wantsRefill(nowUs)
+    if (!refills && !(cause === 'look' && this.wantsRenewal(nowUs))) return
+    const most = Math.min(this.most - this.units, refills ? this.size : Math.max(1, this.size - this.units))
+    if (most < 1) return
+    this.least = 1
+    this.coming = most
+    effects.push({ type: 'ask', least: 1, most })
+  }
+
+  /** True when units that are in use would soon go back. */
+  private wantsRenewal(nowUs: number): boolean {
+    const { head } = this
+    if (head === undefined || !this.active || this.units === 0 || nowUs < this.refillFromUs) return false
+    return head.endsUs < head.untilUs && head.endsUs - nowUs <= this.terms.ttlUs / 4
   }
 }

@@ -281,7 +281,9 @@ export class LeasedLedger implements RemoteLedger {
     }
     const left = windowLeftUs(decision.source.rule, decision.origin, decision.nowUs)
     const grant: Grant = { decision, sentUs, countsUntilUs: sentUs + left }
-    this.tell(lease, { type: 'granted', grant, units: decision.cost, endsUs: leaseEndUs(sentUs, lease.ttlUs, left) })
+    const endsUs = leaseEndUs(sentUs, lease.ttlUs, left)
+    const untilUs = leaseEndUs(sentUs, Infinity, left)
+    this.tell(lease, { type: 'granted', grant, units: decision.cost, endsUs, untilUs })
   }
 
   /**

@@ -57,6 +57,7 @@ export function leaseBounds(rule: Rule, { block }: Pick<LeaseTerms, 'block'>, in
  */
 export function leaseEndUs(sentUs: number, ttlUs: number, windowLeftUs: number): number {
   const lasts = Math.min(ttlUs, windowLeftUs)
+  if (lasts === Infinity) return Infinity
   return sentUs + lasts - Math.ceil(lasts / 1_000)
 }
 
@@ -66,9 +67,11 @@ export function windowLeftUs(rule: Rule, origin: number, nowUs: number): number 
   return origin * rule.tickUs + (rule.options['windowMs'] as number) * 1_000 - nowUs
 }
 
-/** True where a lease lasts as long as anything that was charged counts, so that after one nothing of before is left. */
+/**
+ * True where a lease lasts as long as anything that was charged counts, so that after one nothing of before is left. A
+ * sliding counter weighs what was charged at the start of a window to the end of the next.
+ */
 export function outlastsRule(rule: Rule, { ttlUs }: LeaseTerms): boolean {
-  const { windowMs, limit, burst } = rule.options as { windowMs: number; limit: number; burst?: number }
-  const fillMs = burst === undefined ? windowMs : (burst * windowMs) / limit
-  return fillMs * 1_000 <= ttlUs
+  const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
+  return rule.endsAt(full, 0) * rule.tickUs <= ttlUs
 }

@@ -1,7 +1,8 @@
 import type { Decision } from '../../core/decision.ts'
 import { outlastsRule } from '../lease/terms.ts'
 import { numbersOf, opOf } from './ask.ts'
-import { Call } from './calls.ts'
+import { BatchError, Call, isErrorOf } from './calls.ts'
+import { faultOf } from './fault.ts'
 import { nextPermit } from './permits.ts'
 import { name as newMarker } from './pulse.ts'
 import { decisionOfOne, type Member } from './question.ts'
@@ -17,85 +18,117 @@ export interface Memory {
   suspect(): void
 }
 
-/** What a grant needs of the ledger it is asked for. */
-interface Ledger {
-  nameOf(place: number, key: string, tag: string | undefined): string
-  rebasedBy(stepMs: number): void
+/** Who asks for units. */
+export interface Grantee {
+  readonly resolve: (decision: Decision) => void
+  readonly reject: (fault: unknown) => void
+  /** Units that came after the question was given up are nobody's. */
+  readonly late: (decision: Decision) => void
+  readonly rebased: (stepMs: number) => void
 }
 
-/** Numbers of an answer after those of a decision: levels charged, the instant of a loss, whether the marker is another. */
-const more = 3
-
 /** Units asked for by an instance that decides with them itself. */
-export class AskGrant extends Call {
-  readonly promise: Promise<Decision>
-  readonly place: number
-  readonly member: Member
-  readonly key: string
-  readonly tag: string | undefined
+export class GrantQuestion {
+  readonly stored: string
+  private readonly member: Member
+  private readonly key: string
   private readonly least: number
+  private readonly most: number
+  private readonly nowUs: number
   private readonly permit: number
-  private readonly ledger: Ledger
-  private readonly memory: Memory
-  private readonly abandoned: (decision: Decision) => void
-  private settle: [(decision: Decision) => void, (fault: unknown) => void] | undefined
+  private readonly grantee: Grantee
 
   constructor(
-    ledger: Ledger,
-    memory: Memory,
-    place: number,
     member: Member,
+    stored: string,
     key: string,
-    tag: string | undefined,
     least: number,
     most: number,
     nowUs: number,
-    abandoned: (decision: Decision) => void,
+    grantee: Grantee,
   ) {
-    const { lease, rule } = member.source
-    const { unit } = rule.script
-    const permit = member.list ? nextPermit() : 0
-    const { markerKey } = memory
-    const keys = [ledger.nameOf(place, key, tag)]
-    if (markerKey !== undefined) keys.push(markerKey)
-    const rest = [`${keys.length}`, ...keys, newMarker(), memory.marker, `${memory.lostUs}`]
-    rest.push(`${lease?.ttlUs ?? 0}`, lease !== undefined && outlastsRule(rule, lease) ? '1' : '0')
-    rest.push(`${least * unit}`, `${unit}`, `${rule.limit * unit}`, opOf(true, member.list, member.change))
-    super(grant, keys.length, member.ask(rest, most, permit, nowUs))
-    this.ledger = ledger
-    this.memory = memory
-    this.place = place
     this.member = member
+    this.stored = stored
     this.key = key
-    this.tag = tag
     this.least = least
-    this.permit = permit
-    this.abandoned = abandoned
-    this.promise = new Promise((resolve, reject) => {
-      this.settle = [resolve, reject]
-    })
+    this.most = most
+    this.nowUs = nowUs
+    this.permit = member.list ? nextPermit() : 0
+    this.grantee = grantee
   }
 
-  succeed(answer: unknown): void {
-    this.settle?.[0](this.read(answer))
+  /** Adds the arguments of the question. */
+  ask(rest: string[]): void {
+    const { list, change, source } = this.member
+    const { lease, rule } = source
+    const { unit } = rule.script
+    const covers = lease !== undefined && outlastsRule(rule, lease)
+    rest.push(`${lease?.ttlUs ?? 0}`, covers ? '1' : '0', `${this.least * unit}`, `${unit}`, `${rule.limit * unit}`)
+    const at = rest.length
+    rest.push('', opOf(true, list, change))
+    this.member.ask(rest, this.most, this.permit, this.nowUs)
+    rest[at] = `${rest.length - at - 1}`
+  }
+
+  answer(answer: readonly unknown[]): void {
+    if (isErrorOf(answer)) this.fail(faultOf(new BatchError(String(answer[0]))))
+    else this.grantee.resolve(this.read(answer))
   }
 
   fail(fault: unknown): void {
-    this.settle?.[1](fault)
+    this.grantee.reject(fault)
+  }
+
+  late(answer: readonly unknown[]): void {
+    if (isErrorOf(answer)) return
+    const decision = this.read(answer)
+    if (decision.allowed) this.grantee.late(decision)
+  }
+
+  private read(answer: readonly unknown[]): Decision {
+    const numbers = numbersOf(answer)
+    const { key, permit, member, least, grantee } = this
+    const passes = (numbers[1] as number) >= 0
+    const cost = passes ? (numbers[numbers.length - 1] as number) / member.source.rule.script.unit : least
+    return decisionOfOne(member, key, cost, permit, true, numbers, grantee.rebased)
+  }
+}
+
+/** Questions for units that travel together. */
+export class AskGrants extends Call {
+  private readonly questions: readonly GrantQuestion[]
+  private readonly memory: Memory
+
+  constructor(questions: readonly GrantQuestion[], memory: Memory) {
+    const { markerKey, marker, lostUs } = memory
+    const keys = questions.map(({ stored }) => stored)
+    if (markerKey !== undefined) keys.push(markerKey)
+    const rest = [`${keys.length}`, ...keys, newMarker(), marker, `${lostUs}`, `${questions.length}`]
+    for (const question of questions) question.ask(rest)
+    super(grant, keys.length, rest)
+    this.questions = questions
+    this.memory = memory
+  }
+
+  succeed(answer: unknown): void {
+    const answers = this.opened(answer)
+    this.questions.forEach((question, index) => question.answer(answers[index] as unknown[]))
+  }
+
+  fail(fault: unknown): void {
+    for (const question of this.questions) question.fail(fault)
   }
 
   override late(answer: unknown): void {
-    const decision = this.read(answer)
-    if (decision.allowed) this.abandoned(decision)
+    const answers = this.opened(answer)
+    this.questions.forEach((question, index) => question.late(answers[index] as unknown[]))
   }
 
-  private read(answer: unknown): Decision {
-    const numbers = numbersOf(answer)
-    const [granted, lostUs, changed] = numbers.slice(-more) as [number, number, number]
+  private opened(answer: unknown): readonly unknown[] {
+    const answers = answer as readonly unknown[]
+    const { length } = this.questions
+    const [lostUs, changed] = [Number(answers[length]), Number(answers[length + 1])]
     if (changed === 1 || lostUs > this.memory.lostUs) this.memory.suspect()
-    const { key, permit, member, least } = this
-    const passes = (numbers[1] as number) >= 0
-    const cost = passes ? granted / member.source.rule.script.unit : least
-    return decisionOfOne(member, key, cost, permit, true, numbers, (stepMs) => this.ledger.rebasedBy(stepMs))
+    return answers
   }
 }

@@ -247,8 +247,7 @@ class Together extends Call {
   succeed(answers: unknown): void {
     this.calls.forEach((call, index) => {
       const answer = (answers as unknown[])[index] as unknown[]
-      // The script says an error as its text; numbers may be texts too.
-      if (answer.length === 1 && Number.isNaN(Number(answer[0]))) call.end(faultOf(new BatchError(String(answer[0]))))
+      if (isErrorOf(answer)) call.end(faultOf(new BatchError(String(answer[0]))))
       else call.answer(answer)
     })
   }
@@ -258,7 +257,12 @@ class Together extends Call {
   }
 }
 
-/** The error of one question of a batch. */
-class BatchError extends Error {
+/** True where one question of several failed: the script says an error as its text; numbers may be texts too. */
+export function isErrorOf(answer: readonly unknown[]): boolean {
+  return answer.length === 1 && Number.isNaN(Number(answer[0]))
+}
+
+/** The error of one question of several. */
+export class BatchError extends Error {
   override readonly name = 'ReplyError'
 }

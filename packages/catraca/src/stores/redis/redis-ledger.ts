@@ -2,9 +2,10 @@ import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
 import type { CentralLedger } from '../remote.ts'
 import { AskOne, AskSeveral, type Otherwise } from './ask.ts'
-import { AskGrant, type Memory } from './ask-grant.ts'
+import { GrantQuestion } from './ask-grant.ts'
 import { type Call, type Calls, PromisedCall } from './calls.ts'
 import { DenyCache } from './deny-cache.ts'
+import type { Grants } from './grants.ts'
 import { KeyNames, sameTag } from './keys.ts'
 import { nextPermit } from './permits.ts'
 import { decisionOf, decisionOfOne, Member } from './question.ts'
@@ -15,7 +16,7 @@ export interface LedgerStore {
   readonly calls: Calls
   readonly prefix: string
   readonly cluster: boolean
-  readonly memory: Memory
+  readonly grants: Grants
   rebased(name: string, stepMs: number): void
   charged(): void
 }
@@ -49,7 +50,7 @@ export class RedisLedger implements CentralLedger {
   tryApply(
     members: readonly number[],
     keys: readonly string[],
-    _tags: readonly string[] | undefined,
+    tags: readonly string[] | undefined,
     costs: readonly number[],
   ): Decision | undefined {
     if (this.denials.isEmpty) return undefined
@@ -57,7 +58,8 @@ export class RedisLedger implements CentralLedger {
     let denied: Decision | undefined
     let known: (Decision | undefined)[] | undefined
     for (let index = 0; index < members.length; index++) {
-      const found = this.denials.find(members[index] as number, keys[index] as string, costs[index] as number, now)
+      const name = deniedAs(keys[index] as string, tags?.[index])
+      const found = this.denials.find(members[index] as number, name, costs[index] as number, now)
       if (found === undefined) continue
       if (members.length === 1) return found
       denied = found
@@ -90,21 +92,28 @@ export class RedisLedger implements CentralLedger {
     return this.ask(members, keys, tags, costs, charge, otherwise)
   }
 
-  async grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
-    const { memory, calls } = this.store
-    const now = clockUs()
-    // Units that came after their call was given up are nobody's.
-    const back = (late: Decision): void => {
-      if (tag !== undefined) this.tagOf.set(late, tag)
-      this.refund(late, late.cost).catch(() => {})
-    }
-    const ask = new AskGrant(this, memory, member, this.member(member), key, tag, least, most, now, back)
-    calls.send(ask)
-    const decision = await ask.promise
-    if (tag !== undefined) this.tagOf.set(decision, tag)
-    if (decision.allowed) this.store.charged()
-    else this.learn(member, decision, now)
-    return decision
+  grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+    const stored = this.nameOf(member, key, tag)
+    const sentUs = clockUs()
+    return new Promise((resolve, reject) => {
+      const known = (decision: Decision): Decision => {
+        if (tag !== undefined) this.tagOf.set(decision, tag)
+        return decision
+      }
+      const question = new GrantQuestion(this.member(member), stored, key, least, most, sentUs, {
+        resolve: (decision) => {
+          if (decision.allowed) this.store.charged()
+          else this.learn(member, decision, tag, sentUs)
+          resolve(known(decision))
+        },
+        reject,
+        late: (decision) => {
+          this.refund(known(decision), decision.cost).catch(() => {})
+        },
+        rebased: this.rebased,
+      })
+      this.store.grants.send(question)
+    })
   }
 
   refund(decision: Decision, units: number): Promise<number> {
@@ -113,7 +122,8 @@ export class RedisLedger implements CentralLedger {
     if (index < 0 || decision.charged === 0) return Promise.resolve(0)
     const { rule } = source
     const { script } = rule
-    this.denials.forget(index, key)
+    const tag = this.tagOf.get(decision)
+    this.denials.forget(index, deniedAs(key, tag))
     const asked = `${Math.min(units, decision.charged)}`
     const args = ['r', script.name, `${script.lifeMs}`]
     if (script.kind === 'l') args.push(`${decision.prior}`, asked, '0', `${decision.nowUs}`)
@@ -121,7 +131,7 @@ export class RedisLedger implements CentralLedger {
       const shapes = rule.algorithm === 'leaky-queue' ? '1' : '0'
       args.push(`${decision.origin}`, asked, `${decision.level}`, `${decision.nowUs}`, `${decision.prior}`, shapes)
     }
-    return this.amend(index, key, this.tagOf.get(decision), args).then((given) => given / script.unit)
+    return this.amend(index, key, tag, args).then((given) => given / script.unit)
   }
 
   renew(decision: Decision): Promise<boolean> {
@@ -143,8 +153,8 @@ export class RedisLedger implements CentralLedger {
   }
 
   async charge(member: number, key: string, tag: string | undefined, units: number): Promise<void> {
-    const args = ['c']
-    ;(this.members[member] as Member).ask(args, units, nextPermit(), clockUs())
+    const asked = this.member(member)
+    const args = asked.ask([`c.${asked.change}`], units, nextPermit(), clockUs())
     await this.amend(member, key, tag, args)
   }
 
@@ -200,7 +210,7 @@ export class RedisLedger implements CentralLedger {
     if (tag !== undefined) this.tagOf.set(decision, tag)
     if (charge) {
       if (decision.allowed) this.store.charged()
-      else this.learn(ask.place, decision, ask.sentUs)
+      else this.learn(ask.place, decision, tag, ask.sentUs)
     }
     return decision
   }
@@ -212,13 +222,8 @@ export class RedisLedger implements CentralLedger {
     const { stack } = decision
     if (tags !== undefined) stack.forEach((one, index) => this.tagOf.set(one, tags[index] as string))
     if (charge && decision.allowed) this.store.charged()
-    else if (charge) stack.forEach((one, index) => this.learn(places[index] as number, one, sentUs))
+    else if (charge) stack.forEach((one, index) => this.learn(places[index] as number, one, tags?.[index], sentUs))
     return decision
-  }
-
-  /** @internal */
-  rebasedBy(stepMs: number): void {
-    this.rebased(stepMs)
   }
 
   /** @internal Sends a question. */
@@ -227,10 +232,10 @@ export class RedisLedger implements CentralLedger {
   }
 
   /** Remembers a refusal. */
-  private learn(place: number, decision: Decision, sentUs: number): void {
+  private learn(place: number, decision: Decision, tag: string | undefined, sentUs: number): void {
     const { source } = decision
     if (decision.allowed || source.rule.holds || source.refunds === true) return
-    this.denials.add(place, decision.key, decision, sentUs)
+    this.denials.add(place, deniedAs(decision.key, tag), decision, sentUs)
   }
 
   /** @internal A permit that came after its call was given up is nobody's. */
@@ -289,10 +294,15 @@ export class RedisLedger implements CentralLedger {
   }
 
   private amend(member: number, key: string, tag: string | undefined, args: readonly string[]): Promise<number> {
-    this.denials.forget(member, key)
+    this.denials.forget(member, deniedAs(key, tag))
     const name = (this.names[member] as KeyNames).nameOf(key, tag)
     const call = new PromisedCall(amend, [name], args)
     this.store.calls.send(call)
     return call.promise.then(Number)
   }
+}
+
+/** Under which a refusal is known: a key under two tags has two states. */
+function deniedAs(key: string, tag: string | undefined): string {
+  return tag === undefined ? key : `${tag.length}:${tag}${key}`
 }

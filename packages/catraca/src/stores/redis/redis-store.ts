@@ -9,6 +9,7 @@ import type { Central, CentralLedger, RemoteHooks, RemoteLedger, RemoteStore, St
 import type { Memory } from './ask-grant.ts'
 import { Calls } from './calls.ts'
 import { type RedisClient, type Wire, wireOf } from './client.ts'
+import { Grants } from './grants.ts'
 import { Pulse } from './pulse.ts'
 import { type LedgerStore, RedisLedger } from './redis-ledger.ts'
 
@@ -54,7 +55,7 @@ function invalid(option: string, value: unknown, allowed: string): CatracaError 
 class RedisStore implements RemoteStore, LedgerStore {
   readonly remote = true
   readonly calls: Calls
-  readonly memory: Memory
+  readonly grants: Grants
   readonly prefix: string
   readonly cluster: boolean
   readonly atomic: 'stack' | 'tag'
@@ -73,7 +74,7 @@ class RedisStore implements RemoteStore, LedgerStore {
     this.pulse = new Pulse(wire, this.calls, prefix, (kind, atRisk) => this.tell((hooks) => hooks.lost(kind, atRisk)))
     const { pulse } = this
     const { cluster } = wire
-    this.memory = {
+    const memory: Memory = {
       markerKey: cluster ? undefined : pulse.markerKey,
       get marker() {
         return pulse.marker
@@ -83,6 +84,7 @@ class RedisStore implements RemoteStore, LedgerStore {
       },
       suspect: () => pulse.look(),
     }
+    this.grants = new Grants(this.calls, memory)
     const central: Central = {
       open: (name, policies) => this.openCentral(name, policies),
       probe: () => pulse.read(),

@@ -795,7 +795,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: 'cf9aa2c45a7b6b5e3ce300e371afe980ffdc576c', text: whole(`
+export const amend = { sha: '230992a6bf8fd00932ed78ac491d3314cfaea4dc', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -805,6 +805,11 @@ if string.byte(op) == 99 then
 local at, member, charge = 2, 1, true
 local raw
 @member@
+if kind == 'b' or kind == 'B' then
+local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
+local paid = ((level + cost) / rate + lead) * tick / 1000
+if paid + 1000 > life + 0 then life = string.format('%.0f', paid + 1000) end
+end
 if writes then
 for index = 1, #writes do redis.call(unpack(writes[index])) end
 else
@@ -1046,14 +1051,14 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: '05734b8b8e017c356f0fb592e790ec08705d5f1b', text: whole(`
+export const grant = { sha: '9630b4021d83084f5a0b6bc5bb13ee13708254f3', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local lend, lost, granted
-local lostUs, changed = ARGV[3] + 0, 0
-if KEYS[2] then
-local markerKey, fresh, known = KEYS[2], ARGV[1], ARGV[2]
+local lostUs, changed, count = ARGV[3] + 0, 0, ARGV[4] + 0
+if #KEYS > count then
+local markerKey, fresh, known = KEYS[count + 1], ARGV[1], ARGV[2]
 local value = call('GET', markerKey)
 local id, since = '', 0
 if value then id, since = string.match(value, '^(%w+):?(%d*)') end
@@ -1073,8 +1078,7 @@ end
 lostUs = math.max(lostUs, since)
 if known ~= '' and id ~= known then changed = 1 end
 end
-if ARGV[5] == '1' and lostUs > 0 and us < lostUs + ARGV[4] then lost = lostUs end
-local least, unit, full = ARGV[6] + 0, ARGV[7] + 0, ARGV[8] + 0
+local least, unit, full
 lend = function(most, room)
 if most <= room then return most end
 return math.max(least, math.floor(room / unit) * unit)
@@ -1108,12 +1112,26 @@ if kind == 'l' then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
-local answer = one(KEYS[1], 10, ARGV[9], true)
-if answer.err then return answer end
+local answers, from = {}, 5
+for index = 1, count do
+lost = nil
+if ARGV[from + 1] == '1' and lostUs > 0 and us < lostUs + ARGV[from] then lost = lostUs end
+least, unit, full = ARGV[from + 2] + 0, ARGV[from + 3] + 0, ARGV[from + 4] + 0
+local well, answer = pcall(one, KEYS[index], from + 7, ARGV[from + 6], true)
+if not well then
+if type(answer) == 'table' then answer = answer.err end
+answer = { tostring(answer) }
+elseif answer.err then
+answer = { answer.err }
+else
 answer[#answer + 1] = granted
-answer[#answer + 1] = lostUs
-answer[#answer + 1] = changed
-return answer`) }
+end
+answers[index] = answer
+from = from + 6 + ARGV[from + 5]
+end
+answers[count + 1] = lostUs
+answers[count + 2] = changed
+return answers`) }
 export const pulse = { sha: 'e63adb9a6240435b35fa6cbf57dd2917841b4469', text: whole(`
 local call = redis.call
 local clock = call('TIME')

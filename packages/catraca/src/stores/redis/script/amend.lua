@@ -1,11 +1,18 @@
 -- Changes one key otherwise than by asking. ARGV: what ("c" charge unasked, "r" refund, "n" renew a permit, "b" block,
--- "g" reset), then as decide.lua for "c"; for the others name, life in ms, and what each needs.
+-- "g" reset), then as decide.lua for "c", which says at its length what to do; for the others name, life in ms, and what
+-- each needs.
 local key, op = KEYS[1], ARGV[1]
 --@include time
 if string.byte(op) == 99 then
   local at, member, charge = 2, 1, true
   local raw
   --@include member
+  if kind == 'b' or kind == 'B' then
+    -- A debt lasts until it is paid.
+    local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
+    local paid = ((level + cost) / rate + lead) * tick / 1000
+    if paid + 1000 > life + 0 then life = string.format('%.0f', paid + 1000) end
+  end
   if writes then
     for index = 1, #writes do redis.call(unpack(writes[index])) end
   else
