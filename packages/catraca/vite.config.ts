@@ -8,7 +8,10 @@ export default defineConfig({
     emptyOutDir: false,
     lib: {
       entry: Object.fromEntries(
-        ['index', 'policy', 'http', 'node', 'express', 'redis', 'testing'].map((name) => [name, `src/${name}.ts`]),
+        ['index', 'policy', 'http', 'node', 'express', 'redis', 'workers', 'testing'].map((name) => [
+          name,
+          `src/${name}.ts`,
+        ]),
       ),
       formats: ['es'],
     },

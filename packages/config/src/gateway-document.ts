@@ -7,6 +7,8 @@ export interface GatewayDocument extends PolicyDocument {
   admin?: ListenEntry
   /** Where what was used is kept. Default `memory`. */
   store?: 'memory' | RedisEntry
+  /** Processes that share the port and, with `store: memory`, the limits: 1 to 64. Default 1. For `catraca up`. */
+  workers?: number
   auth?: { apiKeys?: ApiKeysEntry }
   /** Services by name. */
   upstreams: Record<string, string | UpstreamEntry>

@@ -61,6 +61,15 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
     ],
     words: 'where what was used is kept: `memory` (default), or an object with redis for a store that instances share',
   },
+  workers: {
+    kind: 'integer',
+    unit: 'processes',
+    min: 1,
+    max: 64,
+    default: 1,
+    words:
+      'processes that share the port; with `store: memory` the limits hold across all of them, with redis each is an instance',
+  },
   auth: {
     kind: 'object',
     required: [],

@@ -21,6 +21,7 @@ import { timeoutsOf } from './timeouts.ts'
 import { originForm } from './upstream/origin.ts'
 import { probe } from './upstream/probe.ts'
 import { Upstreams } from './upstream/upstreams.ts'
+import { memoryListeners, policiesFor, type Seat } from './workers/seat.ts'
 
 /** Where to listen. */
 export interface ListenOptions {
@@ -53,9 +54,9 @@ export type StoreStatus =
       readonly cause?: string
     }
 
-const defaultPort = 8_080
+export const defaultPort = 8_080
 /** What a reload leaves as it was. */
-const keptFromStart = ['listen', 'admin', 'store', 'timeouts'] as const
+const keptFromStart = ['listen', 'admin', 'store', 'workers', 'timeouts'] as const
 
 /**
  * A turnstile in front of HTTP services: asks the policies of its document about every request, answers those over a
@@ -64,6 +65,7 @@ const keptFromStart = ['listen', 'admin', 'store', 'timeouts'] as const
 export class Gateway {
   private document: GatewayDocument
   private readonly options: GatewayOptions
+  private readonly seat: Seat | undefined
   private readonly guard: AnyGuard<EdgeRequest>
   private readonly shared: SharedStore | undefined
   private readonly server: EdgeServer
@@ -74,26 +76,35 @@ export class Gateway {
   private admitted = 0
   private refused = 0
 
-  /** @internal Use {@link createGateway}. */
-  constructor(document: GatewayDocument, options: GatewayOptions) {
+  /**
+   * @internal Use {@link createGateway}.
+   * @param seat Of a gateway that is one of several processes: the others listen on its port too, and `admin` is served
+   *   elsewhere.
+   */
+  constructor(document: GatewayDocument, options: GatewayOptions, seat?: Seat) {
     const { onWarning = () => {}, random } = options
     const header = headerOf(options)
-    const byHeader = header === '' ? undefined : identifyByHeader(header)
+    const byHeader = header === '' ? undefined : identifyByHeader(header, seat?.secret)
     const timeouts = timeoutsOf(document.timeouts)
     this.document = document
     this.options = options
+    this.seat = seat
     this.keys = keysOf(document)
     this.routes = new Routes(document)
     const { store } = document
     this.shared = typeof store === 'object' ? new SharedStore(store, (event) => this.tellStore(event)) : undefined
+    const common = this.shared?.store ?? seat?.store
     this.guard = createGuard<EdgeRequest>({
-      policies: policiesOf(document),
+      policies: this.policiesOf(document),
       name: 'gateway',
-      ...(this.shared !== undefined && { store: this.shared.store }),
+      ...(common !== undefined && { store: common }),
       identify: (request): Identity | undefined => byHeader?.(request) ?? this.keys?.identify(request),
       credential: (request) => this.keys?.keyIn(request),
       ...(random !== undefined && { random }),
-      on: { diagnosis: ({ message }) => onWarning(message), ...this.shared?.listeners },
+      on: {
+        diagnosis: ({ message }) => onWarning(message),
+        ...(this.shared?.listeners ?? (seat?.store !== undefined && memoryListeners(onWarning))),
+      },
     })
     const answer = (request: EdgeRequest, response: EdgeResponse): void => this.answer(request, response)
     this.server = new EdgeServer(answer, onWarning, timeouts.clientIdleMs)
@@ -151,7 +162,8 @@ export class Gateway {
   async listen({ port, host }: ListenOptions = {}): Promise<number> {
     const { listen, admin } = this.document
     const taken = await this.server.listen(port ?? listen?.port ?? defaultPort, host ?? listen?.host)
-    if (admin !== undefined) await this.admin.listen(admin.port ?? 0, admin.host ?? '127.0.0.1')
+    if (admin !== undefined && this.seat === undefined)
+      await this.admin.listen(admin.port ?? 0, admin.host ?? '127.0.0.1')
     return taken
   }
 
@@ -187,11 +199,10 @@ export class Gateway {
   reload(document: GatewayDocument): void {
     const checked = documentOf({ document })
     const routes = new Routes(checked)
-    this.guard.replace(policiesOf(checked))
-    const kept = Object.fromEntries(keptFromStart.map((key) => [key, this.document[key]]))
-    const changed = keptFromStart.filter((key) => JSON.stringify(checked[key]) !== JSON.stringify(kept[key]))
-    if (changed.length > 0) this.options.onWarning?.(`${changed.join(', ')}: another value is taken at the next start`)
-    this.document = { ...checked, ...kept }
+    const kept = keepFromStart(checked, this.document)
+    this.guard.replace(this.policiesOf(kept.document))
+    if (kept.warning !== undefined) this.options.onWarning?.(kept.warning)
+    this.document = kept.document
     this.keys = keysOf(checked)
     this.routes = routes
     this.upstreams.replace(checked)
@@ -208,6 +219,12 @@ export class Gateway {
     await this.upstreams.close()
     this.guard.close()
     this.shared?.close()
+    this.seat?.store?.close()
+  }
+
+  private policiesOf(document: GatewayDocument): PolicyDocument {
+    const policies = policiesOf(document)
+    return this.seat === undefined ? policies : policiesFor(policies, document, this.seat.workers)
   }
 
   private tellStore(event: StoreEvent): void {
@@ -273,7 +290,19 @@ export class Gateway {
   }
 }
 
-function policiesOf(document: GatewayDocument): PolicyDocument {
+/** A new document with what a reload leaves as it was, and a line that says so where it has others. */
+export function keepFromStart(
+  next: GatewayDocument,
+  current: GatewayDocument,
+): { document: GatewayDocument; warning: string | undefined } {
+  const kept = Object.fromEntries(keptFromStart.map((key) => [key, current[key]]))
+  const changed = keptFromStart.filter((key) => JSON.stringify(next[key]) !== JSON.stringify(kept[key]))
+  const warning = changed.length > 0 ? `${changed.join(', ')}: another value is taken at the next start` : undefined
+  return { document: { ...next, ...kept }, warning }
+}
+
+/** The policy part of a gateway document. */
+export function policiesOf(document: GatewayDocument): PolicyDocument {
   return policyPart({ ...document }) as unknown as PolicyDocument
 }
 
@@ -290,5 +319,8 @@ function keysOf({ auth }: GatewayDocument): ApiKeys | undefined {
  * const port = await gateway.listen({ port: 8080 })
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  return new Gateway(documentOf(options), options)
+  const document = documentOf(options)
+  const { workers = 1 } = document
+  if (workers > 1) options.onWarning?.(`workers: ${workers} is for the command catraca up; this gateway is one process`)
+  return new Gateway(document, options)
 }

@@ -36,6 +36,7 @@ const shown: Record<string, string[]> = {
     'durationMs',
     'findingsOf',
     'isObject',
+    'leaseBounds',
     'normalPath',
     'parseRoute',
     'placeText',
@@ -53,7 +54,8 @@ const shown: Record<string, string[]> = {
   './dist/node.js': ['hasBody', 'rateLimit', 'spareUnreadBody'],
   './dist/express.js': ['rateLimit'],
   './dist/redis.js': ['redisStore'],
-  './dist/testing.js': ['bypassVectors', 'routeBypassSuite'],
+  './dist/workers.js': ['Restarts', 'channelOf', 'primaryStore', 'workerStore'],
+  './dist/testing.js': ['bypassVectors', 'leaseCases', 'routeBypassSuite', 'searchLeases'],
 }
 
 const load = async (file: string): Promise<Record<string, unknown>> => {

@@ -10,31 +10,39 @@ export interface AccessLog {
   end(): Promise<void>
 }
 
-/** An access log on the standard output. */
-export function accessLog(form: 'text' | 'json'): AccessLog {
+/** An access log; what was collected goes to `print`. Default: the standard output. */
+export function accessLog(form: 'text' | 'json', print = printer()): AccessLog {
   const format = form === 'json' ? JSON.stringify : textLine
   let lines = ''
   let timer: NodeJS.Timeout | undefined
+  const flush = (): Promise<void> | undefined => {
+    timer = undefined
+    const printed = lines
+    lines = ''
+    return printed === '' ? undefined : print(printed)
+  }
+  return {
+    write(entry) {
+      lines += `${format(entry)}\n`
+      timer ??= setTimeout(() => void flush(), flushEveryMs)
+    },
+    async end() {
+      clearTimeout(timer)
+      await flush()
+    },
+  }
+}
+
+/** Prints lines on the standard output; what it gives resolves when there is room for more. */
+export function printer(): (lines: string) => Promise<void> {
   let gone = false
   // A reader that went away must not end the gateway.
   process.stdout.on('error', () => {
     gone = true
   })
-  const flush = (): void => {
-    timer = undefined
-    if (!gone && lines !== '') process.stdout.write(lines)
-    lines = ''
-  }
-  return {
-    write(entry) {
-      lines += `${format(entry)}\n`
-      timer ??= setTimeout(flush, flushEveryMs)
-    },
-    async end() {
-      clearTimeout(timer)
-      flush()
-      if (process.stdout.writableNeedDrain && !gone) await once(process.stdout, 'drain')
-    },
+  return async (lines) => {
+    if (!gone) process.stdout.write(lines)
+    if (process.stdout.writableNeedDrain && !gone) await once(process.stdout, 'drain')
   }
 }
 

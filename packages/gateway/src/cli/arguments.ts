@@ -10,6 +10,7 @@ export interface Limit {
 }
 
 const maxHops = 32
+const maxWorkers = 64
 const maxUnits = 1_000_000_000_000
 
 /** Reads `--limit`. Like all readers here it throws commander's error, which names the flag, the value and what is allowed. */
@@ -36,6 +37,11 @@ export function readBurst(text: string): number {
 /** Reads `--port`. */
 export function readPort(text: string): number {
   return wholeNumber(text, 0, 65_535, 'a port; 0 takes a free one')
+}
+
+/** Reads `--workers`. */
+export function readWorkers(text: string): number {
+  return wholeNumber(text, 1, maxWorkers, 'processes')
 }
 
 /** Reads `--trust`. */

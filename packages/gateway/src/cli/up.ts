@@ -1,10 +1,20 @@
 import { readGatewayFile } from '@catraca/config'
 import { type Command, Option } from 'commander'
 import type { Per } from '../edge/header-identity.ts'
-import { createGateway, type Gateway } from '../gateway.ts'
-import { defaults, type GatewayOptions } from '../options.ts'
-import { accessLog } from './access-log.ts'
-import { type Limit, readBurst, readLimit, readPer, readPort, readTrust, readUpstream } from './arguments.ts'
+import { Gateway } from '../gateway.ts'
+import { type AccessEntry, defaults, documentOf, type GatewayOptions } from '../options.ts'
+import { Pool } from '../workers/pool.ts'
+import { accessLog, printer } from './access-log.ts'
+import {
+  type Limit,
+  readBurst,
+  readLimit,
+  readPer,
+  readPort,
+  readTrust,
+  readUpstream,
+  readWorkers,
+} from './arguments.ts'
 import { loadGatewayFile, watchFile } from './file.ts'
 import { LiveLine } from './live-line.ts'
 import { stopRequested } from './stop.ts'
@@ -19,6 +29,7 @@ interface UpFlags {
   readonly trust: number
   readonly port?: number
   readonly host?: string
+  readonly workers?: number
   readonly log?: 'live' | 'text' | 'json' | 'off'
 }
 
@@ -35,6 +46,9 @@ Examples:
 
   Behind one load balancer that appends to X-Forwarded-For:
     catraca up --upstream http://127.0.0.1:3000 --trust 1
+
+  Four processes on one port, whose limits hold together:
+    catraca up -c catraca.yaml --workers 4
 
 Requests over the limit are answered 429 with Retry-After. Ctrl-C lets running requests end; a second one does not.`
 
@@ -60,6 +74,11 @@ export function addUp(program: Command): void {
     .option('--trust <proxies>', 'proxies in front whose X-Forwarded-For entries are believed', readTrust, 0)
     .option('--port <port>', 'port to listen on; 0 takes a free one (default: that of the file, else 8080)', readPort)
     .option('--host <address>', 'address to listen on (default: that of the file, else all)')
+    .option(
+      '--workers <count>',
+      'processes that share the port, 1 to 64 (default: that of the file, else 1)',
+      readWorkers,
+    )
     .addOption(
       new Option('--log <form>', 'what is printed while it runs (default: a live line; with a file, text)').choices([
         'live',
@@ -85,15 +104,14 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
   const onWarning = (line: string): void => warnings.say(line)
   const document = config === undefined ? undefined : await loadGatewayFile(config)
   const log = flags.log ?? document?.log ?? (document === undefined ? 'live' : 'text')
-  const access = log === 'text' || log === 'json' ? accessLog(log) : undefined
+  const form = log === 'text' || log === 'json' ? log : undefined
   const options: GatewayOptions = {
     ...(document === undefined
       ? { upstream: upstream as string, ...limit, ...(burst !== undefined && { burst }), per, trust }
       : { document }),
-    ...(access !== undefined && { onAccess: (entry) => access.write(entry) }),
     onWarning,
   }
-  const gateway = createGateway(options)
+  const { gateway, end } = made(options, flags.workers ?? document?.workers ?? 1, form)
   const live = new LiveLine(gateway)
   const stop = stopRequested()
   const host = flags.host ?? document?.listen?.host
@@ -101,44 +119,70 @@ async function up(flags: UpFlags, command: Command): Promise<void> {
     await gateway.close(0)
     throw error
   })
+  const unwatch =
+    config === undefined ? () => {} : watchFile(config, () => void reload(gateway, config, (line) => live.note(line)))
   process.stdout.write(introduction(gateway, url))
   // Tells a parent process that started this one with a channel.
   if (process.connected) process.send?.({ ready: url })
   if (log === 'live') live.start()
   void gateway.probeUpstreams().then((wrong) => wrong.forEach(onWarning))
-  const unwatch =
-    config === undefined ? () => {} : watchFile(config, () => void reload(gateway, config, (line) => live.note(line)))
   await stop
   unwatch()
   await gateway.close()
   live.stop()
-  await access?.end()
+  await end()
   const { admitted, refused } = gateway.stats
   process.stdout.write(`stopped; ${admitted} admitted, ${refused} refused\n`)
   if (process.connected) process.disconnect()
 }
 
-function introduction(gateway: Gateway, url: string): string {
+/** A gateway in this process, or in several; `end` resolves when all lines for requests are printed. */
+function made(
+  options: GatewayOptions,
+  workers: number,
+  log: 'text' | 'json' | undefined,
+): { gateway: Gateway | Pool; end: () => Promise<void> | undefined } {
+  if (workers === 1) {
+    const access = log === undefined ? undefined : accessLog(log)
+    const onAccess = access === undefined ? {} : { onAccess: (entry: AccessEntry) => access.write(entry) }
+    const gateway = new Gateway(documentOf(options), { ...options, ...onAccess })
+    return { gateway, end: () => access?.end() }
+  }
+  const print = printer()
+  let printed: Promise<void> | undefined
+  const gateway = new Pool({
+    ...options,
+    workers,
+    ...(log !== undefined && { log }),
+    print: (lines) => {
+      printed = print(lines)
+    },
+  })
+  return { gateway, end: () => printed }
+}
+
+function introduction(gateway: Gateway | Pool, url: string): string {
   const { origins, summary, adminPort, store } = gateway
   const lines = [
     `catraca listens on ${url}`,
     ...origins.map((origin) => `  upstream  ${origin}`),
     ...(adminPort === undefined ? [] : [`  admin     http://localhost:${adminPort}`]),
     ...(store.kind === 'memory' ? [] : [`  store     ${store.kind} at ${store.address}`]),
+    ...(gateway instanceof Pool ? [`  workers   ${gateway.workers}${gateway.instanceWords}`] : []),
     ...summary.map((line) => `  limit     ${line}`),
   ]
   return `${lines.join('\n')}\n`
 }
 
 /** Goes by the file as it is now; one that is wrong is reported, and the last good one stays. */
-async function reload(gateway: Gateway, file: string, say: (line: string) => void): Promise<void> {
+async function reload(gateway: Gateway | Pool, file: string, say: (line: string) => void): Promise<void> {
   try {
     const read = await readGatewayFile(file)
     if (read.document === undefined) {
       await loadGatewayFile(file)
       return
     }
-    gateway.reload(read.document)
+    await gateway.reload(read.document)
     say(`${file} was read again`)
   } catch (error) {
     say(`${file} was not taken, the last good one stays: ${(error as Error).message}`)
@@ -146,7 +190,7 @@ async function reload(gateway: Gateway, file: string, say: (line: string) => voi
 }
 
 /** Gives the address to call. */
-async function listen(gateway: Gateway, port: number | undefined, host: string | undefined): Promise<string> {
+async function listen(gateway: Gateway | Pool, port: number | undefined, host: string | undefined): Promise<string> {
   try {
     const actual = await gateway.listen({ ...(port !== undefined && { port }), ...(host !== undefined && { host }) })
     return `http://${host === undefined ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${actual}`

@@ -11,10 +11,19 @@ export function perHeader(text: string): string | undefined {
   return /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128})$/.exec(text)?.[1]?.toLowerCase()
 }
 
-/** Callers by the value of a header that nobody checks. The value itself is no key: it may be a secret. */
-export function identifyByHeader(header: string): (request: EdgeRequest) => Identity | undefined {
-  // Of this process alone: keys of header values are of no use to anyone who sees them.
-  const secret = randomBytes(32)
+/** A secret of this run alone: keys of header values are of no use to anyone who sees them. */
+export function headerSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/**
+ * Callers by the value of a header that nobody checks. The value itself is no key: it may be a secret. Processes that
+ * count together have the same `secret`.
+ */
+export function identifyByHeader(
+  header: string,
+  secret = headerSecret(),
+): (request: EdgeRequest) => Identity | undefined {
   return ({ headers }) => {
     const value = headers[header]
     if (value === undefined || value.length === 0) return undefined

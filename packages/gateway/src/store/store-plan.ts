@@ -10,6 +10,8 @@ import {
   type StoreFailure,
 } from 'catraca/policy'
 import { type IoredisClient, redisStore } from 'catraca/redis'
+import { type Channel, workerStore } from 'catraca/workers'
+import { policiesFor, timesWorkers } from '../workers/seat.ts'
 import { addressOf } from './redis-client.ts'
 
 /** Something in both languages. */
@@ -17,12 +19,19 @@ export type Words = Explanation['rule']
 
 /** Where what was used is kept, as a document says. */
 export type StorePlan =
-  | { readonly kind: 'memory' }
+  | {
+      readonly kind: 'memory'
+      /** Processes that share it, where there are several. */
+      readonly workers?: number
+    }
   | {
       readonly kind: 'redis'
       /** Host, port and database. */
       readonly address: string
+      /** All processes of all gateways. */
       readonly expectedInstances: number | 'live'
+      /** Processes of one gateway, where there are several. */
+      readonly workers?: number
       /** What one instance lets pass over all keys while the store is gone. Undefined: no ceiling, or instances are counted. */
       readonly ceiling?: Words
     }
@@ -53,11 +62,22 @@ const nobody: IoredisClient = {
   off() {},
 }
 
+/** A channel to nobody. */
+const noChannel: Channel = {
+  send() {},
+  onMessage: () => () => {},
+  onClose(listener) {
+    const timer = setImmediate(listener)
+    return () => clearImmediate(timer)
+  },
+}
+
 /** Where a document keeps what was used. */
-export function storePlanOf({ store, storeFailure, defaults }: GatewayDocument): StorePlan {
-  if (typeof store !== 'object') return { kind: 'memory' }
-  const expectedInstances = storeFailure?.expectedInstances ?? defaults?.expectedInstances ?? 1
-  const plan = { kind: 'redis', address: addressOf(store), expectedInstances } as const
+export function storePlanOf({ store, storeFailure, defaults, workers = 1 }: GatewayDocument): StorePlan {
+  const several = workers > 1 && { workers }
+  if (typeof store !== 'object') return { kind: 'memory', ...several }
+  const expectedInstances = timesWorkers(storeFailure?.expectedInstances ?? defaults?.expectedInstances ?? 1, workers)
+  const plan = { kind: 'redis', address: addressOf(store), expectedInstances, ...several } as const
   const { ceiling } = storeFailure ?? {}
   if (ceiling === undefined || expectedInstances === 'live') return plan
   const { limit, window } = ceiling
@@ -73,17 +93,35 @@ export async function plannedExplanations(
   const policies = policyPart({ ...document }) as unknown as PolicyDocument
   const now = await explained(createGuard({ policies }), descriptor)
   const plan = storePlanOf(document)
-  if (plan.kind === 'memory') return now
-  const homes = await explained(createGuard({ policies, store: redisStore({ client: nobody }) }), descriptor)
+  if (plan.kind === 'memory') return plan.workers === undefined ? now : explainedWorkers(document, now, descriptor)
+  const stated = policiesFor(policies, document, document.workers ?? 1)
+  const homes = await explained(createGuard({ policies: stated, store: redisStore({ client: nobody }) }), descriptor)
   const shares = await explainedShares(policies, plan.expectedInstances, descriptor)
   return now.map((one, at) => {
     if (homes[at]?.store !== 'shared') return one
     const mode = one.onStoreFailure
     const share = mode === 'local' ? shares?.[at] : undefined
-    if (share === undefined) return { ...one, store: 'shared', withoutStore: { mode } }
+    const { lease } = homes[at]
+    const held = lease === undefined ? {} : { lease }
+    if (share === undefined) return { ...one, ...held, store: 'shared', withoutStore: { mode } }
     const neverFits = one.cost > share.bounds.atOnce && { neverFits: true as const }
-    return { ...one, store: 'shared', withoutStore: { mode, share: share.rule, ...neverFits } }
+    return { ...one, ...held, store: 'shared', withoutStore: { mode, share: share.rule, ...neverFits } }
   })
+}
+
+/** The same for several processes that share their memory: how each policy lives then. */
+async function explainedWorkers(
+  document: GatewayDocument,
+  now: readonly Explanation[],
+  descriptor: Descriptor,
+): Promise<PlannedExplanation[]> {
+  const { workers = 1 } = document
+  const policies = policiesFor(policyPart({ ...document }) as unknown as PolicyDocument, document, workers)
+  const store = workerStore({ channel: noChannel, workers })
+  const shared = await explained(createGuard({ policies, store }), descriptor)
+  store.close()
+  // What is left is what a memory without any use says, not what is said without the primary.
+  return shared.map((one, at) => ({ ...one, says: now[at]?.says ?? one.says }))
 }
 
 /** The same of the parts that one instance has. Undefined where they cannot be said beforehand. */

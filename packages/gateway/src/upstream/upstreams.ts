@@ -88,6 +88,11 @@ export class Upstreams {
   }
 }
 
+/** The origins that a document names, each once. */
+export function originsIn({ upstreams }: GatewayDocument): string[] {
+  return [...new Set(Object.values(upstreams).flatMap(originsOf))]
+}
+
 function originsOf(entry: string | UpstreamEntry): string[] {
   const urls = typeof entry === 'string' ? [entry] : entry.urls
   return urls.map((url) => new URL(url).origin)

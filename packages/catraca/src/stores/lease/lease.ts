@@ -94,6 +94,8 @@ export class Lease<G, W> {
   private learnsUntilUs = -Infinity
   private used = 0
   private usedBefore = 0
+  /** {@link used} when the question under way was sent. */
+  private usedWhenAsked = 0
   private periodEndsUs = -Infinity
   /** True when units were taken since the last answer. */
   private active = false
@@ -138,7 +140,10 @@ export class Lease<G, W> {
     return this.units <= this.low && this.least === 0 && nowUs >= this.refillFromUs
   }
 
-  /** Takes back units that were taken and not used, where their lease lasts; says how many. The others are the centre's. */
+  /**
+   * Takes back units that were taken and not used, where their lease lasts and nothing was asked for or came since they
+   * were taken; says how many. The others are the centre's: beside what came since they would be more than a lease may be.
+   */
   putBack(lot: Lot<G>, units: number, nowUs: number): number {
     if (this.closed || this.hasEnded(lot, nowUs) || !this.lots.includes(lot)) return 0
     const given = Math.max(0, Math.min(units, mostHeld(this.terms.block) - this.units - this.coming))
@@ -241,6 +246,13 @@ export class Lease<G, W> {
     this.head = live[0]
   }
 
+  /** From here on only what is taken from now on can be put back: lots that were given to callers are other objects. */
+  private mark(): void {
+    this.usedWhenAsked = this.used
+    this.lots = this.lots.map((lot) => ({ ...lot }))
+    this.head = this.lots[0]
+  }
+
   private answered(): void {
     this.least = 0
     this.coming = 0
@@ -250,6 +262,7 @@ export class Lease<G, W> {
     const { ttlUs } = this.terms
     if (nowUs < this.periodEndsUs) return
     this.usedBefore = nowUs < this.periodEndsUs + ttlUs ? this.used : 0
+    this.usedWhenAsked -= this.used
     this.used = 0
     this.periodEndsUs = nowUs + ttlUs
   }
@@ -260,6 +273,7 @@ export class Lease<G, W> {
     effects: LeaseEffect<G, W>[],
   ): void {
     const lot: Lot<G> = { grant, left: units, endsUs, untilUs }
+    const taken = this.used - this.usedWhenAsked
     for (const one of this.lots) one.endsUs = Math.max(one.endsUs, Math.min(one.untilUs, endsUs))
     this.active = false
     this.lots.push(lot)
@@ -268,14 +282,16 @@ export class Lease<G, W> {
     this.admit(effects, true)
     for (const one of this.waiting) one.asked = false
     this.clear(nowUs)
-    // What was asked for callers who left must not be used by others: in hand it would be more than a lease may be.
-    const excess = this.units - Math.max(this.most, 0)
+    // What was asked for callers who left must not be used by others: in hand, or beside what others took since, it
+    // would be more than a lease may be.
+    const excess = this.units - Math.max(this.most - taken, 0)
     if (excess > 0 && this.lots.includes(lot)) {
       const back = Math.min(excess, lot.left)
       lot.left -= back
       this.units -= back
       effects.push({ type: 'return', lot, units: back })
     }
+    this.mark()
     this.low = this.size < 2 ? -1 : Math.floor((this.refillTenths * this.size) / 10)
     if (this.refillTenths === 0) this.low = -1
   }
@@ -334,6 +350,7 @@ export class Lease<G, W> {
       const most = learns || this.closed ? missing : Math.max(this.size, missing)
       this.least = first.cost - this.units
       this.coming = most - missing
+      this.mark()
       effects.push({ type: 'ask', least: this.least, most })
       return
     }
@@ -344,6 +361,7 @@ export class Lease<G, W> {
     if (most < 1) return
     this.least = 1
     this.coming = most
+    this.mark()
     effects.push({ type: 'ask', least: 1, most })
   }
 

@@ -24,6 +24,8 @@ export class LeasedLedger implements RemoteLedger {
   /** Undefined for a policy without a lease. */
   private books: (LeaseBook | undefined)[] = []
   private stopLooking: (() => void) | undefined
+  /** What counts again at a store that lost its memory, until the store takes it. */
+  private due: { readonly lease: KeyLease; readonly units: number }[] = []
   private closed = false
 
   /** Opens the store. Throws as `RemoteStore.open`. */
@@ -40,8 +42,15 @@ export class LeasedLedger implements RemoteLedger {
       ...boundHooks(hooks),
       lost: (kind, decisionsAtRisk) => {
         // A replica that took over knows what the primary knew.
-        if (kind !== 'failover') this.forEach((lease) => this.tell(lease, { type: 'lost' }))
+        if (kind !== 'failover') {
+          this.due = []
+          this.forEach((lease) => this.tell(lease, { type: 'lost' }))
+        }
         hooks.lost(kind, decisionsAtRisk)
+      },
+      recovered: (durationMs, decisions) => {
+        for (const { lease, units } of this.due.splice(0)) this.report(lease, units)
+        hooks.recovered(durationMs, decisions)
       },
       closed: () => {
         this.forget()
@@ -288,12 +297,14 @@ export class LeasedLedger implements RemoteLedger {
 
   /**
    * What an instance held and used counts again at a store that lost its memory. Where a key starts as used up that is
-   * counted already.
+   * counted already. A loss is often found by what tries whether the store is back: until it is, nothing is sent.
    */
-  private report({ member, source, key, tag }: KeyLease, units: number): void {
-    const { rule, lease } = source
-    if (units === 0 || lease === undefined || outlastsRule(rule, lease)) return
-    void this.inner.charge(member, key, tag, Math.min(units, rule.limit))
+  private report(lease: KeyLease, units: number): void {
+    const { member, source, key, tag } = lease
+    const { rule, lease: terms } = source
+    if (units === 0 || terms === undefined || member < 0 || outlastsRule(rule, terms)) return
+    if (this.inner.health !== 'healthy') this.due.push({ lease, units })
+    else void this.inner.charge(member, key, tag, Math.min(units, rule.limit))
   }
 
   private async peek(
