@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fleet, type Log, type Target } from './fleet.ts'
+import { Fleet, type Log, type Order, type Target } from './fleet.ts'
 import { idleMeter, turn } from './machine.ts'
 import { type Outcome, outcomeOf } from './outcome.ts'
+import { type Plan, plan } from './plan.ts'
 import { print } from './report.ts'
 
 /** What is done to the store, and what may come of it. */
 export interface Drill {
   readonly fault: string
   readonly target: Target
-  begin(): unknown
+  begin(fleet: Fleet): unknown
   /** Takes the fault back; resolves when the store can serve. */
-  end?(): unknown
+  end?(fleet: Fleet): unknown
   /** True where the fault is over as soon as it is done, or ends by itself: then `end`, which waits for that, is called at once. */
   readonly momentary?: true
   /** How often every limiter loses the store. */
@@ -21,6 +22,14 @@ export interface Drill {
   readonly capacities?: number
   /** How far the server's clock is put forward, before and after; undefined where it is not touched. */
   readonly clockUs?: readonly number[]
+  /** What the processes limit. Default: rules of which nothing is leased. */
+  readonly plan?: Plan
+  /** The place of the process to which the fault is done, of which neither speed nor calm is expected. */
+  readonly hurt?: number
+  /** True where the fault is the wall clock of that process. */
+  readonly steppedWall?: true
+  /** The fault lasts at least so long. */
+  readonly leastMs?: number
 }
 
 export interface Times {
@@ -54,15 +63,17 @@ export async function run(drill: Drill): Promise<Outcome> {
 
 async function load(drill: Drill): Promise<{ log: Log; times: Times }> {
   const prefix = `drill-${process.pid}-${drills++}`
-  const fleet = await Fleet.start(drill.target, prefix, drill.clockUs !== undefined)
+  const { target, clockUs, steppedWall = false, leastMs = 0 } = drill
+  const order: Order = { target, prefix, plan: drill.plan ?? plan, steppedClock: clockUs !== undefined, steppedWall }
+  const fleet = await Fleet.start(order)
   try {
     const idle = idleMeter()
     const startMs = Date.now()
     await sleep(phases.before)
     const beginMs = Date.now()
-    await drill.begin()
-    if (!drill.momentary) await sleep(Math.max(0, beginMs + phases.during - Date.now()))
-    await drill.end?.()
+    await drill.begin(fleet)
+    if (!drill.momentary) await sleep(Math.max(0, beginMs + Math.max(phases.during, leastMs) - Date.now()))
+    await drill.end?.(fleet)
     const endMs = Date.now()
     await sleep(phases.after)
     const times = { startMs, beginMs, endMs, stopMs: Date.now(), idle: idle() }

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { commonKey, hotKeys, instances, keys, plan, rate, timeoutMs } from './plan.ts'
+import { commonKey, hotKeys, instances, keys, type Plan, rate, timeoutMs } from './plan.ts'
 
 /** Where the workers find the store. */
 export interface Target {
@@ -32,8 +32,10 @@ export interface Line {
   /** False for all but the first policy of a stack. */
   readonly counts: boolean
   readonly storeClosed: boolean
-  /** When it was decided, by the clock that decided. */
+  /** When it was decided, by the clock that decided; of a unit in hand by that of the machine: see worker-clock.mjs. */
   readonly us: number
+  /** When the window began in which it is counted. */
+  readonly windowUs: number
   readonly sentMs: number
   readonly tookMs: number
   readonly releasedMs: number
@@ -51,15 +53,19 @@ export interface Log {
   readonly ends: readonly End[]
 }
 
-interface Order {
+export interface Order {
   readonly target: Target
   readonly prefix: string
-  readonly steppedClock: boolean
+  readonly plan: Plan
+  /** True where the clock of the server is moved. */
+  readonly steppedClock?: boolean
+  /** True where the wall clock of a process is moved, which it must be prepared for. */
+  readonly steppedWall?: boolean
 }
 
 const script = fileURLToPath(new URL('./worker.mjs', import.meta.url))
 /** Numbers of one line, as worker-log.mjs writes them. */
-const width = 9
+const width = 11
 const startMs = 20_000
 const stopMs = 10_000
 
@@ -72,8 +78,7 @@ export class Fleet {
   }
 
   /** Resolves when all of them decide by the store and have begun their load. */
-  static async start(target: Target, prefix: string, steppedClock = false): Promise<Fleet> {
-    const order = { target, prefix, steppedClock }
+  static async start(order: Order): Promise<Fleet> {
     const workers = Array.from({ length: instances }, (_, index) => new Worker(index, order))
     const fleet = new Fleet(workers)
     try {
@@ -102,6 +107,16 @@ export class Fleet {
     }
   }
 
+  /** Sends a signal to one process; after SIGKILL its log is what it had told by then. */
+  signal(index: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
+    this.workers[index]?.signal(signal)
+  }
+
+  /** Sets the wall clock of one process so far off. */
+  stepWall(index: number, wallStepMs: number): void {
+    this.workers[index]?.send({ wallStepMs })
+  }
+
   /** For a drill that failed. */
   kill(): void {
     for (const worker of this.workers) worker.kill()
@@ -113,15 +128,17 @@ class Worker {
   private readonly index: number
   private readonly child: ChildProcess
   private readonly chunks: Float64Array[] = []
+  private offsetUs = Infinity
   private readonly exited: Promise<unknown[]>
   private readonly said = new Map<string, unknown>()
   private output = ''
+  private killed = false
 
   constructor(index: number, order: Order) {
     this.index = index
     // As a user's process: the built library, without the flags and conditions of the test runner.
     const { NODE_OPTIONS: _, ...env } = process.env
-    this.child = fork(script, {
+    this.child = fork(script, order.steppedWall ? ['stepped-wall'] : [], {
       execArgv: [],
       env,
       serialization: 'advanced',
@@ -135,11 +152,13 @@ class Worker {
     }
     this.child.on('error', () => {})
     this.child.on('message', (message: Record<string, unknown>) => {
-      if (message['lines'] !== undefined) this.chunks.push(message['lines'] as Float64Array)
-      else if (message['event'] !== undefined) this.events.push({ ...(message['event'] as Told), process: index })
+      if (message['lines'] !== undefined) {
+        this.chunks.push(message['lines'] as Float64Array)
+        this.offsetUs = message['offsetUs'] as number
+      } else if (message['event'] !== undefined) this.events.push({ ...(message['event'] as Told), process: index })
       else for (const [name, value] of Object.entries(message)) this.said.set(name, value)
     })
-    this.send({ ...order, plan, keys, hotKeys, commonKey, instances, timeoutMs, rate })
+    this.send({ ...order, keys, hotKeys, commonKey, instances, timeoutMs, rate })
   }
 
   send(message: object | string): void {
@@ -158,7 +177,16 @@ class Worker {
     return this.said.get(name)
   }
 
+  signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
+    this.child.kill(signal)
+    if (signal === 'SIGKILL') this.killed = true
+  }
+
   async end(): Promise<End> {
+    if (this.killed) {
+      await this.exited
+      return { failures: this.output === '' ? [] : [`said: ${this.output}`], longestLagMs: 0 }
+    }
     const end = (await this.wait('stopped', stopMs)) as End
     const timer = setTimeout(() => this.kill(), stopMs)
     const [code, signal] = await this.exited
@@ -180,8 +208,10 @@ class Worker {
   }
 
   private line(numbers: Float64Array): Line {
-    const [policy = 0, key = 0, cost = 0, flags = 0, closed = 0, us = 0, sentMs = 0, tookMs = 0, releasedMs = 0] =
-      numbers
+    const [policy = 0, key = 0, cost = 0, flags = 0, closed = 0] = numbers
+    const [nowUs = 0, takenUs = 0, windowUs = 0, sentMs = 0, tookMs = 0, releasedMs = 0] = numbers.subarray(5)
+    // A whole µs is rounded down when it is read.
+    const us = takenUs === 0 ? nowUs : Math.min(nowUs, Math.ceil(this.offsetUs + takenUs + 1))
     return {
       process: this.index,
       policy,
@@ -192,6 +222,7 @@ class Worker {
       counts: (flags & 4) !== 0,
       storeClosed: closed === 1,
       us,
+      windowUs,
       sentMs,
       tookMs,
       releasedMs,

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
+import type { Line } from './fleet.ts'
+import { heldBy } from './held.ts'
 import { type Admission, beyond, excess, judge } from './oracle.ts'
-import { instances, type Law, shareOf } from './plan.ts'
+import { instances, type Law, leasePlan, shareOf } from './plan.ts'
+import { starved } from './starved.ts'
 
 const second = 1_000_000
 const begin = 1_800_000_000 * second
@@ -8,6 +11,8 @@ const laws: Record<string, Law> = {
   bucket: { kind: 'bucket', limit: 60, windowMs: 1_000, burst: 30 },
   log: { kind: 'log', limit: 40, windowMs: 1_000 },
   fixed: { kind: 'fixed', limit: 50, windowMs: 1_000 },
+  first: { kind: 'first', limit: 50, windowMs: 1_000 },
+  counter: { kind: 'counter', limit: 50, windowMs: 1_000 },
   permits: { kind: 'permits', limit: 6, windowMs: 2_000 },
 }
 
@@ -30,6 +35,15 @@ const exact: Record<string, Admission[]> = {
   log: [0, 1, 2].flatMap((window) => times(40, () => admission(window * second))),
   // The limit at the end of a window and at the beginning of the next.
   fixed: [...times(50, () => admission(second - 1)), ...times(50, () => admission(second))],
+  // A window that begins with a request, and another one as soon as it is over.
+  first: [300_000, 300_000 + second].flatMap((start) =>
+    times(50, (index) => admission(start + index * 1_000, { windowUs: begin + start })),
+  ),
+  // The limit in one window, then one unit each time that the window before weighs a unit less.
+  counter: [
+    ...times(50, (index) => admission(index * 20_000)),
+    ...times(50, (index) => admission(second + index * 20_000 + 1)),
+  ],
   permits: times(60, (index) => {
     const us = Math.floor(index / 6) * 60_000
     return admission(us, { releasedUs: begin + us + 60_000 })
@@ -107,4 +121,59 @@ test('windows of a clock that is put back are counted anew, in real time they ar
   expect(excess(law, [...before, ...after])).toBe(0)
   expect(beyond(judge('fixed', 'key', law, [...before, ...after], 0))).toEqual([])
   expect(beyond(judge('fixed', 'key', law, [...before, ...after, ...third], 0))).toMatchObject([{ side: 'together' }])
+})
+
+test('an admission outside the window in which it is counted is found', () => {
+  const law = laws['first'] as Law
+  expect(excess(law, [admission(second, { windowUs: begin })])).toBe(Infinity)
+  expect(excess(law, [admission(0, { windowUs: begin + 1 })])).toBe(Infinity)
+})
+
+test('windows of a key that overlap count together', () => {
+  const law = laws['first'] as Law
+  const one = times(50, () => admission(0, { windowUs: begin }))
+  const other = (start: number) => times(50, () => admission(start, { windowUs: begin + start }))
+  expect(excess(law, [...one, ...other(second)])).toBe(0)
+  expect(excess(law, [...one, ...other(second - 1)])).toBe(50)
+})
+
+test('units that are held when a span begins may be used in it, no more', () => {
+  const law = laws['log'] as Law
+  const all = times(50, () => admission(0))
+  expect(beyond(judge('log', 'key', law, all, 0, 10))).toEqual([])
+  expect(beyond(judge('log', 'key', law, all, 0, 9))).toMatchObject([{ side: 'store', over: 10, bound: 9 }, {}])
+})
+
+test('what instances hold: nothing without a lease or where it ends with a window, else N × H', () => {
+  const held = (law: Law, lease?: { block: number; ttl: number }) =>
+    heldBy({ name: 'l', mode: 'local', policies: [], ...(lease !== undefined && { lease }) }, law)
+  const lease = { block: 8, ttl: 2_000 }
+  expect([laws['log'], laws['bucket']].map((law) => held(law as Law, lease))).toEqual([33, 33])
+  expect(['fixed', 'first', 'counter'].map((kind) => held(laws[kind] as Law, lease))).toEqual([0, 0, 0])
+  expect(held(laws['log'] as Law)).toBe(0)
+})
+
+test('a window of which too little was admitted while more was asked for is found', () => {
+  const policy = leasePlan.findIndex(({ name }) => name === 'shut')
+  const line = (us: number, allowed: boolean): Line => ({
+    process: 0,
+    policy,
+    key: 0,
+    cost: 1,
+    allowed,
+    degraded: false,
+    counts: true,
+    storeClosed: false,
+    us: begin + us,
+    windowUs: begin,
+    sentMs: 0,
+    tookMs: 0,
+    releasedMs: 0,
+  })
+  // 60 less three times 11.
+  const lines = (admitted: number) => Array.from({ length: 120 }, (_, index) => line(index * 8_000, index < admitted))
+  expect(starved(leasePlan, lines(27), begin, begin + second)).toEqual([])
+  expect(starved(leasePlan, lines(26), begin, begin + second).length).toBe(1)
+  expect(starved(leasePlan, lines(26).slice(0, 80), begin, begin + second)).toEqual([])
+  expect(starved(leasePlan, lines(26), begin + 1, begin + second)).toEqual([])
 })

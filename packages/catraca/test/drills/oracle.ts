@@ -11,6 +11,8 @@ export interface Admission {
   readonly process: number
   /** True where the process decided by itself. */
   readonly degraded: boolean
+  /** When the window began in which it is counted. */
+  readonly windowUs?: number
   /** How far the clock of the server was put forward when it decided. */
   readonly offsetUs?: number
 }
@@ -23,6 +25,8 @@ const skewUs = 2_000
  * - bucket: burst + rate × T over every half-open span, which is the level of a bucket that never refuses;
  * - log: the limit in every half-open window;
  * - fixed: the limit in each window of the clock, where a clock that is put back counts its windows anew;
+ * - first: the limit in each window of the key and all that overlap it, each admission in its own;
+ * - counter: at each admission the count of its window and the share of the one before, of the last unit less than one;
  * - permits: those surely held at once, from the decision to when the holder began to give back or the permit ended.
  */
 export function excess(law: Law, admissions: readonly Admission[]): number {
@@ -31,6 +35,8 @@ export function excess(law: Law, admissions: readonly Admission[]): number {
   if (law.kind === 'log') return mostIn(law.windowMs * 1_000, ordered) - law.limit
   if (law.kind === 'permits') return mostHeld(law.windowMs * 1_000, ordered) - law.limit
   const windowUs = law.windowMs * 1_000
+  if (law.kind === 'first') return firstExcess(windowUs, ordered) - law.limit
+  if (law.kind === 'counter') return counterExcess(windowUs, law.limit, ordered)
   const counts = new Map<string, number>()
   for (const { us, cost, offsetUs = 0 } of ordered) {
     const window = `${offsetUs}:${Math.floor((us + offsetUs) / windowUs)}`
@@ -66,6 +72,33 @@ function bucketExcess({ limit, windowMs, burst = limit }: Law, ordered: readonly
   return most / unit - burst
 }
 
+function firstExcess(windowUs: number, ordered: readonly Admission[]): number {
+  const counts = new Map<number, number>()
+  for (const { us, cost, windowUs: start = us } of ordered) {
+    if (us < start || us >= start + windowUs) return Infinity
+    counts.set(start, (counts.get(start) ?? 0) + cost)
+  }
+  const starts = [...counts.entries()]
+  const overlapping = starts.map(([start]) =>
+    starts.reduce((sum, [other, count]) => (other > start - windowUs && other <= start ? sum + count : sum), 0),
+  )
+  return Math.max(0, ...overlapping)
+}
+
+function counterExcess(windowUs: number, limit: number, ordered: readonly Admission[]): number {
+  const counts = new Map<number, number>()
+  let most = 0
+  for (const { us, cost } of ordered) {
+    const start = Math.floor(us / windowUs) * windowUs
+    const count = (counts.get(start) ?? 0) + cost
+    counts.set(start, count)
+    // Whole numbers: the count and the weighed one before, in units × µs.
+    const weighed = (counts.get(start - windowUs) ?? 0) * (windowUs - (us - start))
+    most = Math.max(most, Math.floor((count * windowUs + weighed) / windowUs))
+  }
+  return most - limit
+}
+
 function mostHeld(lifeUs: number, ordered: readonly Admission[]): number {
   const changes = ordered.flatMap(({ us, cost, releasedUs = Infinity }) => {
     const endUs = Math.min(us + lifeUs, releasedUs - skewUs)
@@ -98,17 +131,25 @@ export interface Finding {
 }
 
 /**
- * Judges one key of one policy. `capacities`: how often the fault may have made the store forget the key.
+ * Judges one key of one policy. `capacities`: how often the fault may have made the store forget the key; `held`: units
+ * that instances may use later than the store charged them, as `leaseBounds` says.
  *
  * - store: what the store decided keeps the law. A store that forgot a key hands out its capacity once more, and from
- *   then on keeps the law again: one capacity each time.
+ *   then on keeps the law again: one capacity each time. Units that are held when a span begins may be used in it.
  * - share: what a process decided by itself keeps the law of its share over the whole drill, through as many outages as
  *   there were, since states are kept between them: nothing more, however often the store flaps.
  * - together: every span of one window holds at most what the law admits in it (store), one capacity per loss, and what
  *   the shares admit in it. A share is at least one unit, so that is N where the limit is less than N.
  */
-export function judge(policy: string, key: string, law: Law, all: readonly Admission[], capacities: number): Finding[] {
-  const lost = capacities * capacityOf(law)
+export function judge(
+  policy: string,
+  key: string,
+  law: Law,
+  all: readonly Admission[],
+  capacities: number,
+  held = 0,
+): Finding[] {
+  const lost = capacities * capacityOf(law) + held
   const share = shareOf(law)
   const findings: Finding[] = []
   const find = (side: Side, over: number, bound: number): void => {

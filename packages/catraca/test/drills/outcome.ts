@@ -1,7 +1,9 @@
 import type { Drill, Times } from './drill.ts'
 import type { Line, Log, Told } from './fleet.ts'
+import { heldBy } from './held.ts'
 import { type Admission, beyond, type Finding, judge } from './oracle.ts'
-import { commonKey, floorRate, instances, keys, plan, policies, timeoutMs } from './plan.ts'
+import { commonKey, floorRate, instances, keys, plan, policiesOf, timeoutMs } from './plan.ts'
+import { starved } from './starved.ts'
 
 /** What a drill came to. `faults` says in words what is not as it must be. */
 export interface Outcome {
@@ -31,6 +33,8 @@ const marginMs = 250
 const findingMs = 300
 /** Rates are of phases that last so long. */
 const shortestMs = 900
+/** The load is begun by one process after the other. */
+const settleMs = 500
 /** Times of events and decisions are whole milliseconds. */
 const readMs = 2
 
@@ -41,21 +45,27 @@ export function outcomeOf(drill: Drill, log: Log, times: Times): Outcome {
     faults.push(`${side} admitted ${over} too many of ${policy} for ${key}; bound ${bound}`)
   }
   const decisions = log.lines.filter(({ counts }) => counts)
-  const lagMs = Math.max(...log.ends.map(({ longestLagMs }) => longestLagMs))
+  // Of the process that the fault was done to only what it admitted is judged.
+  const others = decisions.filter(({ process }) => process !== drill.hurt)
+  const lagMs = Math.max(...log.ends.map(({ longestLagMs }, process) => (process === drill.hurt ? 0 : longestLagMs)))
   const busy = lagMs > timeoutMs / 2 || times.idle < 0.2
   faults.push(...log.ends.flatMap(({ failures }, index) => failures.map((words) => `worker ${index}: ${words}`)))
-  faults.push(...eventFaults(drill, log.events, busy), ...modeFaults(decisions, log.events))
+  faults.push(...eventFaults(drill, log.events, busy), ...modeFaults(drill, decisions, log.events))
+  // A loss and an outage let less pass, as they must.
+  const calm = drill.degrades === 'never' && drill.lost === undefined && drill.clockUs === undefined
+  const span = [(times.startMs + settleMs) * 1_000, times.stopMs * 1_000] as const
+  if (calm) faults.push(...starved(drill.plan ?? plan, log.lines, ...span))
   const early = earlyRecoveries(drill, log.events, times)
   if (early > 0) faults.push(`${early} events recovered while the fault lasted`)
 
   const slow: string[] = []
-  const longestMs = longest(decisions)
+  const longestMs = longest(others)
   if (longestMs > timeoutMs + marginMs) slow.push(`a decision took ${longestMs} ms`)
   const recoveryMs = drill.degrades === 'never' ? undefined : recoveryTime(log.events, times)
   if (recoveryMs !== undefined && recoveryMs > recoveryLimitMs) slow.push(`recovered after ${recoveryMs} ms`)
-  const outageMs = drill.degrades === 'once' ? outageTime(decisions, log.events, times) : undefined
+  const outageMs = drill.degrades === 'once' ? outageTime(others, log.events, times) : undefined
   if (outageMs !== undefined && outageMs > timeoutMs / 4) slow.push(`decisions took ${outageMs} ms in the outage`)
-  const perSecond = slowest(decisions, times)
+  const perSecond = slowest(others, times)
   if (perSecond < floorRate) slow.push(`${perSecond} decisions a second`)
   if (perSecond < floorRate / 2) faults.push(`${perSecond} decisions a second`)
   // What a machine does that others use says nothing about the library, but for half of the rate.
@@ -83,6 +93,7 @@ function share({ over, bound }: Finding): number {
 }
 
 function findingsOf(drill: Drill, { lines }: Log): Finding[] {
+  const policies = policiesOf(drill.plan ?? plan)
   const groups = new Map<string, Line[]>()
   for (const line of lines) {
     const group = `${line.policy}:${line.key}`
@@ -97,12 +108,12 @@ function findingsOf(drill: Drill, { lines }: Log): Finding[] {
     // Without the store everybody passes: only what the store decided is limited.
     const judged = group.filter((line) => line.allowed && !(limiter.mode === 'open' && line.degraded))
     const admissions = judged.map((line) => admissionOf(line, drill.clockUs))
-    return judge(name, keys[key] ?? commonKey, law, admissions, capacities)
+    return judge(name, keys[key] ?? commonKey, law, admissions, capacities, heldBy(limiter, law))
   })
 }
 
 function admissionOf(line: Line, clocks: readonly number[] = [0]): Admission {
-  const { cost, process, degraded, sentMs, tookMs, releasedMs } = line
+  const { windowUs, cost, process, degraded, sentMs, tookMs, releasedMs } = line
   // The clock of a process is read once for many decisions of a busy turn, so one can seem to come before the release
   // that made room for it: a permit is surely held when its holder knows.
   const us = degraded && releasedMs > 0 ? (sentMs + tookMs + 1) * 1_000 : line.us
@@ -110,14 +121,15 @@ function admissionOf(line: Line, clocks: readonly number[] = [0]): Admission {
   const ahead = us - sentMs * 1_000
   const offsetUs = clocks.reduce((a, b) => (Math.abs(b - ahead) < Math.abs(a - ahead) ? b : a))
   const released = releasedMs === 0 ? {} : { releasedUs: releasedMs * 1_000 }
-  return { us: us - offsetUs, offsetUs, cost, process, degraded, ...released }
+  return { us: us - offsetUs, windowUs, offsetUs, cost, process, degraded, ...released }
 }
 
 /** On a busy machine the server may be late once more, at the end too: outages must then only begin and end in turn. */
-function eventFaults({ degrades, lost }: Drill, events: readonly Told[], busy: boolean): string[] {
+function eventFaults({ degrades, lost, hurt, ...drill }: Drill, events: readonly Told[], busy: boolean): string[] {
   const faults: string[] = []
   for (let process = 0; process < instances; process++) {
-    for (const { name: limiter } of plan) {
+    if (process === hurt) continue
+    for (const { name: limiter } of drill.plan ?? plan) {
       const own = events.filter((event) => event.process === process && event.limiter === limiter)
       const changes = own.filter(({ name }) => name === 'degraded' || name === 'recovered').map(({ name }) => name)
       const inTurn = changes.every((name, at) => name === (at % 2 === 0 ? 'degraded' : 'recovered'))
@@ -154,7 +166,8 @@ function causesOf(events: readonly Told[]): Set<string> {
 }
 
 /** What the modes promise of every single decision. */
-function modeFaults(decisions: readonly Line[], events: readonly Told[]): string[] {
+function modeFaults(drill: Drill, decisions: readonly Line[], events: readonly Told[]): string[] {
+  const policies = policiesOf(drill.plan ?? plan)
   const faults = new Set<string>()
   const outages = outagesOf(events)
   for (const { process, policy, allowed, degraded, storeClosed, sentMs, tookMs } of decisions) {
@@ -226,7 +239,7 @@ function slowest(decisions: readonly Line[], { startMs, beginMs, endMs, stopMs }
   for (const [fromMs, toMs] of phases) {
     // That of a fault which is over at once says nothing.
     if (toMs - fromMs < shortestMs) continue
-    for (let process = 0; process < instances; process++) {
+    for (const process of new Set(decisions.map((one) => one.process))) {
       const own = decisions.filter((one) => one.process === process && one.sentMs >= fromMs && one.sentMs < toMs)
       rates.push((own.length * 1_000) / (toMs - fromMs))
     }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisCluster, type Sentinels, startCluster, startSentinels } from '@catraca/gateway/redis-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { drillMs, run } from './drill.ts'
-import { commonKey, hotKeys, keys } from './plan.ts'
+import { drillMs, full, run } from './drill.ts'
+import { commonKey, hotKeys, keys, leasePlan } from './plan.ts'
 
 let sentinels: Sentinels
 let cluster: RedisCluster
@@ -39,7 +39,7 @@ test('the primary dies and sentinels make its replica the primary', { timeout: d
     fault: 'sentinel failover',
     target: { kind: 'sentinel', ports: sentinels.sentinels, name: sentinels.name },
     begin: () => sentinels.primary.kill(),
-    end: promoted,
+    end: () => promoted(sentinels),
     momentary: true,
     degrades: 'once',
     // What the replica had not received yet is lost.
@@ -48,14 +48,36 @@ test('the primary dies and sentinels make its replica the primary', { timeout: d
   expect(faults).toEqual([])
 })
 
+// It takes a group of its own, which takes some seconds to start.
+if (full) {
+  test('the primary dies while processes hold units', { timeout: drillMs }, async () => {
+    const group = await startSentinels()
+    try {
+      const { faults } = await run({
+        fault: 'leases: sentinel failover',
+        target: { kind: 'sentinel', ports: group.sentinels, name: group.name },
+        begin: () => group.primary.kill(),
+        end: () => promoted(group),
+        momentary: true,
+        degrades: 'once',
+        lost: 'failover',
+        plan: leasePlan,
+      })
+      expect(faults).toEqual([])
+    } finally {
+      await group.stop()
+    }
+  })
+}
+
 /** Resolves when the sentinels name the replica and it takes writes. */
-async function promoted(): Promise<void> {
-  while (!(await isPromoted().catch(() => false))) await sleep(10)
+async function promoted(group: Sentinels): Promise<void> {
+  while (!(await isPromoted(group).catch(() => false))) await sleep(10)
 }
 
 /** Rejects while connections are being closed, as a server does that changes its role. */
-async function isPromoted(): Promise<boolean> {
-  const { replica } = sentinels
+async function isPromoted(group: Sentinels): Promise<boolean> {
+  const { replica } = group
   const [role] = (await replica.command('ROLE')) as string[]
-  return role === 'master' && (await sentinels.primaryPort()) === replica.port
+  return role === 'master' && (await group.primaryPort()) === replica.port
 }

@@ -16,6 +16,12 @@ import {
 /** A call that reached the store, or would have. */
 type Call = 'apply' | 'grant' | 'refund' | 'renew' | 'reset' | 'block' | 'charge' | 'probe'
 
+/** States that several processes share: those of a name are opened once. */
+interface States {
+  readonly store: MemoryStore
+  readonly open: Map<string, { readonly ledger: ReturnType<MemoryStore['open']>; readonly users: number }>
+}
+
 /** A shared store in memory that can be told to fail. It stands in for time and faults, not for Redis. */
 export class FaultyStore implements Central, RemoteStore {
   readonly remote = true
@@ -24,6 +30,12 @@ export class FaultyStore implements Central, RemoteStore {
   readonly local: MemoryStore = memoryStore()
   /** Calls that were sent, answered or not. */
   readonly sent: Call[] = []
+  /** Units that were asked for to be held. */
+  readonly asked: { key: string; least: number; most: number }[] = []
+  /** Hooks of all that opened it. */
+  readonly hooks: RemoteHooks[] = []
+  /** What answers wait for. */
+  until: Promise<unknown> = Promise.resolve()
   /** Units charged unasked, by key. */
   readonly charged: { key: string; units: number }[] = []
   /** With what every call fails; undefined: none does. */
@@ -33,7 +45,12 @@ export class FaultyStore implements Central, RemoteStore {
   /** Keys that the store cannot answer for. */
   readonly unfit = new Set<string>()
   liveInstances: number | undefined
-  private readonly states = memoryStore()
+  private readonly states: States
+
+  /** @param sibling The store of another process, with which this one shares its states. */
+  constructor(sibling?: FaultyStore) {
+    this.states = sibling?.states ?? { store: memoryStore(), open: new Map() }
+  }
 
   open(name: string, policies: readonly Source[]): CentralLedger
   open(name: string, policies: readonly Source[], hooks: RemoteHooks, failure: StoreFailureOptions): FailoverLedger
@@ -43,9 +60,9 @@ export class FaultyStore implements Central, RemoteStore {
     hooks?: RemoteHooks,
     failure: StoreFailureOptions = { expectedInstances: 1 },
   ): CentralLedger | FailoverLedger {
-    return hooks === undefined
-      ? this.openCentral(name, policies)
-      : new FailoverLedger(this.health, this.local, name, policies, hooks, failure)
+    if (hooks === undefined) return this.openCentral(name, policies)
+    this.hooks.push(hooks)
+    return new FailoverLedger(this.health, this.local, name, policies, hooks, failure)
   }
 
   async probe(): Promise<void> {
@@ -58,7 +75,10 @@ export class FaultyStore implements Central, RemoteStore {
   }
 
   private openCentral(name: string, policies: readonly Source[]): CentralLedger {
-    const ledger = this.states.open(name, policies, { evicted: () => {}, rebased: () => {}, closed: () => {} })
+    const { store, open } = this.states
+    const hooks = { evicted: () => {}, rebased: () => {}, closed: () => {} }
+    const { ledger, users } = open.get(name) ?? { ledger: store.open(name, policies, hooks), users: 0 }
+    open.set(name, { ledger, users: users + 1 })
     return {
       tryApply: () => undefined,
       apply: async (members, keys, _tags, costs, charge, otherwise) => {
@@ -71,12 +91,15 @@ export class FaultyStore implements Central, RemoteStore {
         return ledger.applySome(members, keys, costs, undefined, charge)
       },
       grant: async (member, key, _tag, least, most) => {
+        this.asked.push({ key, least, most })
         await this.trip('grant', [key])
         return grantFrom(ledger, member, key, least, most)
       },
       refund: async (decision, units) => {
+        // What becomes of the decision on the way is not sent.
+        const sent = Object.assign(Object.create(Object.getPrototypeOf(decision) as object), decision) as Decision
         await this.trip('refund')
-        return ledger.refund(decision, units, nowUs())
+        return ledger.refund(sent, units, nowUs())
       },
       renew: async () => {
         await this.trip('renew')
@@ -93,14 +116,21 @@ export class FaultyStore implements Central, RemoteStore {
         ledger.applySome([member], [key], [units], undefined, true)
       },
       replace: (next) => ledger.replace(next),
-      close: () => ledger.close(),
+      close: () => {
+        const left = (open.get(name)?.users ?? 1) - 1
+        if (left > 0) open.set(name, { ledger, users: left })
+        else {
+          open.delete(name)
+          ledger.close()
+        }
+      },
     }
   }
 
   /** One way to the store and back, after which it may have failed. */
   private async trip(call: Call, keys: readonly string[] = []): Promise<void> {
     this.sent.push(call)
-    await Promise.resolve()
+    await this.until
     const kind = this.nextFaults.shift() ?? this.fault ?? (keys.some((key) => this.unfit.has(key)) ? 'key' : undefined)
     if (kind !== undefined) throw new StoreFault(kind, `told to be ${kind}`)
   }
