@@ -311,7 +311,7 @@ export const mutants = [
   },
   {
     name: 'deadline: answers that arrived are not read first',
-    file: `${redis}/deadlines.ts`,
+    file: `${src}/stores/deadlines.ts`,
     find: 'afterPoll(() => this.end(now))',
     replace: 'this.end(now)',
   },

@@ -1,7 +1,7 @@
 import { afterPoll, elapsedMs, later } from '../../core/clock.ts'
+import { Deadlines, type Waiting } from '../deadlines.ts'
 import { StoreFault } from '../remote.ts'
 import type { Wire } from './client.ts'
-import { Deadlines, type Waiting } from './deadlines.ts'
 import { faultOf, isReadOnly, isUnknownScript } from './fault.ts'
 import { batch, decide } from './script.generated.ts'
 

@@ -1,5 +1,5 @@
 import { afterPoll } from '../../core/clock.ts'
-import { Deadlines, type Waiting } from '../redis/deadlines.ts'
+import { Deadlines, type Waiting } from '../deadlines.ts'
 import { StoreFault } from '../remote.ts'
 import type { Channel } from './channel.ts'
 import { type Answer, type Body, isMessage, type Question } from './wire.ts'

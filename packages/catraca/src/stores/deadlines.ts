@@ -1,4 +1,4 @@
-import { afterPoll, elapsedMs, later } from '../../core/clock.ts'
+import { afterPoll, elapsedMs, later } from '../core/clock.ts'
 
 /** Something that is waited for. */
 export interface Waiting {
