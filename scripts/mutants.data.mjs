@@ -378,7 +378,7 @@ export const mutants = [
   {
     name: 'lease: what callers who left had asked for is kept',
     file: `${lease}/lease.ts`,
-    find: 'const excess = this.units - Math.max(this.most, 0)',
+    find: 'const excess = this.units - Math.max(this.most - taken, 0)',
     replace: 'const excess = this.units - 10 * this.terms.block',
   },
   {
@@ -406,10 +406,28 @@ export const mutants = [
     replace: 'const learns = false',
   },
   {
-    name: 'lease: put back beyond what may be held',
+    name: 'lease: units from before a question can be put back beside what it brings',
     file: `${lease}/lease.ts`,
-    find: 'mostHeld(this.terms.block) - this.units - this.coming',
-    replace: 'units',
+    find: 'this.lots = this.lots.map((lot) => ({ ...lot }))',
+    replace: '',
+  },
+  {
+    name: 'lease: what others took while a question was under way is not counted',
+    file: `${lease}/lease.ts`,
+    find: 'const taken = this.used - this.usedWhenAsked',
+    replace: 'const taken = 0',
+  },
+  {
+    name: 'lease: who waits for another number is refused with the wait of the first',
+    file: `${lease}/lease.ts`,
+    find: 'const same = one.cost - this.units === missing',
+    replace: 'const same = one.cost > 0',
+  },
+  {
+    name: 'lease: a limit is over at half of its time',
+    file: `${lease}/terms.ts`,
+    find: 'us = rule.endsAt(full, 0) * rule.tickUs',
+    replace: 'us = (rule.endsAt(full, 0) * rule.tickUs) / 2',
   },
   {
     name: 'lease: an answer extends a lease beyond its window',

@@ -1,1 +1,11 @@
+export { type LeaseCase, leaseCases } from './testing/lease-search/cases.ts'
+export type { Grant } from './testing/lease-search/centre.ts'
+export type { Counts, Fault, Span } from './testing/lease-search/log.ts'
+export {
+  type LeaseSearch,
+  type LeaseSearchResult,
+  type LeaseViolation,
+  searchLeases,
+} from './testing/lease-search/search.ts'
+export type { Caller } from './testing/lease-search/world.ts'
 export { type BypassApp, type BypassVector, bypassVectors, routeBypassSuite } from './testing/route-bypass.ts'

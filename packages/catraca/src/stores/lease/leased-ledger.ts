@@ -222,7 +222,10 @@ export class LeasedLedger implements RemoteLedger {
     }
     const known = this.inner.tryApply([member], [key], tag === undefined ? undefined : [tag], [cost])
     if (known !== undefined) return known
-    if (lease === undefined || cost > book.terms.block) return this.alone(member, key, tag, cost)
+    const { rule } = this.policies[member] as Source
+    // What can never fit is refused by the store, which knows that; a lease would wait for it.
+    const most = Math.min(book.terms.block, rule.limit)
+    if (lease === undefined || cost > most) return this.alone(member, key, tag, cost)
     return new Promise((resolve) => {
       this.tell(lease, { type: 'wait', waiter: { key, resolve }, cost })
     })

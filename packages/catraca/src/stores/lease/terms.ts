@@ -32,7 +32,9 @@ export interface LeaseBounds {
  *
  * Over. What is admitted in the span was charged in it, or was held when it began. The centre charges in the span no more
  * than the rule admits. What is held when it began is, per instance, at most H: the units in hand and those on their way,
- * less those that waiters will be given, which count at the centre. So N × H more than the rule admits.
+ * less those that waiters will be given, which count at the centre. What is put back in hand was taken since the last
+ * question or answer, so it is of the same H; and of what leaving callers leave behind only so much stays that it is at
+ * most H with what was taken meanwhile. So N × H more than the rule admits.
  *
  * Where a lease ends with the window of the rule (fixed window, sliding counter), nothing is held across its start: each
  * window admits only what was charged in it. A counter weighs the window before less and less, so what was within the
@@ -72,6 +74,14 @@ export function windowLeftUs(rule: Rule, origin: number, nowUs: number): number 
  * sliding counter weighs what was charged at the start of a window to the end of the next.
  */
 export function outlastsRule(rule: Rule, { ttlUs }: LeaseTerms): boolean {
-  const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
-  return rule.endsAt(full, 0) * rule.tickUs <= ttlUs
+  let us = countsUs.get(rule)
+  if (us === undefined) {
+    const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
+    us = rule.endsAt(full, 0) * rule.tickUs
+    countsUs.set(rule, us)
+  }
+  return us <= ttlUs
 }
+
+/** How long what was charged at once counts, by rule. */
+const countsUs = new WeakMap<Rule, number>()
