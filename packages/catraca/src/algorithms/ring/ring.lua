@@ -3,7 +3,7 @@
 -- A stored list is its numbers (time of the newest admission, units in use, ended entries before the first × 2^26 +
 -- entries, after "i"), "r" and the instant at which the last entry ends, the name, then entries of 20 bytes in the order in which
 -- they end: instant, id, units. A short list is read and written whole, of a long one only what changes.
-local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, (taker or ARGV[at + 6]) + 0
 at = at + 7
 local last, head, count = 0, 0, 0
 local base = 34 + #name

@@ -1,9 +1,5 @@
 import type { Decision, LeaseTerms, Source } from '../../core/decision.ts'
-import { flatCopy, storedKey } from '../key.ts'
-import { Lease } from './lease.ts'
-
-/** Keys of a policy that are leased at once; others are asked for each time. A key that is not used leaves after two lease times. */
-const keysKept = 250_000
+import { Lease, type Lot } from './lease.ts'
 
 /** Units that the centre gave, as the instance that holds them sees them. */
 export interface Grant {
@@ -21,6 +17,12 @@ export interface Caller {
   readonly resolve: (decision: Decision) => void
 }
 
+/** Where units of a lease can be taken without a word to it. */
+interface Pockets {
+  settle(lease: KeyLease): void
+  fill(lease: KeyLease): void
+}
+
 /** The lease of one key of one policy. */
 export class KeyLease extends Lease<Grant, Caller> {
   /** The place of the policy; another one after a replacement. */
@@ -29,89 +31,45 @@ export class KeyLease extends Lease<Grant, Caller> {
   readonly ttlUs: number
   readonly key: string
   readonly tag: string | undefined
+  /** Under which it is found. */
+  readonly name: string
   /** What the centre said when it last refused. */
   refusal: Decision | undefined
+  /** Its place among the leases of the policy; -1 once it is forgotten there. */
+  slot: number
+  private readonly pockets: Pockets
 
-  constructor(terms: LeaseTerms, source: Source, member: number, key: string, tag: string | undefined) {
+  constructor(
+    terms: LeaseTerms,
+    source: Source,
+    member: number,
+    key: string,
+    tag: string | undefined,
+    name: string,
+    slot: number,
+    pockets: Pockets,
+  ) {
     super(terms)
     this.source = source
     this.ttlUs = terms.ttlUs
     this.member = member
     this.key = key
     this.tag = tag
-  }
-}
-
-/** The leases of one policy by key. */
-export class LeaseBook {
-  readonly terms: LeaseTerms
-  private readonly source: Source
-  private readonly member: number
-  private readonly byKey = new Map<string, KeyLease>()
-  /** Where the walk over all leases is. */
-  private walk: Iterator<[string, KeyLease]> | undefined
-
-  constructor(terms: LeaseTerms, source: Source, member: number) {
-    this.terms = terms
-    this.source = source
-    this.member = member
+    this.name = name
+    this.slot = slot
+    this.pockets = pockets
   }
 
-  get size(): number {
-    return this.byKey.size
-  }
-
-  find(key: string, tag: string | undefined): KeyLease | undefined {
-    return this.byKey.get(nameOf(key, tag))
-  }
-
-  /** The lease of a key, made where there is none; undefined when there are too many. */
-  open(key: string, tag: string | undefined): KeyLease | undefined {
-    const name = nameOf(key, tag)
-    const known = this.byKey.get(name)
-    if (known !== undefined || this.byKey.size >= keysKept) return known
-    const lease = new KeyLease(this.terms, this.source, this.member, key, tag)
-    this.byKey.set(flatCopy(name), lease)
-    return lease
-  }
-
-  remove(key: string, tag: string | undefined): KeyLease | undefined {
-    const name = nameOf(key, tag)
-    const lease = this.byKey.get(name)
-    this.byKey.delete(name)
-    return lease
-  }
-
-  /** All leases, which are forgotten. */
-  takeAll(): KeyLease[] {
-    const all = [...this.byKey.values()]
-    this.byKey.clear()
-    this.walk = undefined
-    return all
-  }
-
-  /** All leases. */
-  all(): IterableIterator<KeyLease> {
-    return this.byKey.values()
-  }
-
-  /** Goes on in the walk over all leases by `share` of them; those that became idle are forgotten. */
-  look(share: number, visit: (lease: KeyLease) => void): void {
-    for (let left = Math.ceil(this.byKey.size * share); left > 0; left--) {
-      this.walk ??= this.byKey.entries()
-      const { done, value } = this.walk.next() as IteratorResult<[string, KeyLease], undefined>
-      if (done === true || value === undefined) {
-        this.walk = undefined
-        return
-      }
-      const [name, lease] = value
-      visit(lease)
-      if (lease.isIdle) this.byKey.delete(name)
+  /** Asks or changes the lease with all units accounted for that were taken without a word to it. */
+  with<T>(run: (lease: KeyLease) => T): T {
+    this.pockets.settle(this)
+    try {
+      return run(this)
+    } finally {
+      this.pockets.fill(this)
     }
   }
 }
 
-/** Under which a lease is found: states of one key under two tags are two states. */
-function nameOf(key: string, tag: string | undefined): string {
-  return tag === undefined ? storedKey(key) : storedKey(`${tag.length}:${tag}${key}`)
-}
+/** Units in hand at one lot. */
+export type GrantLot = Lot<Grant>

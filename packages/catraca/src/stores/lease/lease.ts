@@ -135,6 +135,26 @@ export class Lease<G, W> {
     return head
   }
 
+  /** The lot from which units are taken first. */
+  get first(): Lot<G> | undefined {
+    return this.head
+  }
+
+  /** Units of the first lot that can be taken without {@link Lease.take}: none that is due to others or makes it ask. */
+  get spare(): number {
+    const { head, low } = this
+    if (head === undefined || this.waiting.length > 0) return 0
+    return this.least > 0 || low < 0 ? head.left : Math.max(0, Math.min(head.left, this.units - low - 1))
+  }
+
+  /** Accounts for units that were taken so. */
+  spend(units: number): void {
+    ;(this.head as Lot<G>).left -= units
+    this.units -= units
+    this.used += units
+    this.active = true
+  }
+
   /** True when it is time for {@link LeaseEvent} `refill`. */
   wantsRefill(nowUs: number): boolean {
     return this.units <= this.low && this.least === 0 && nowUs >= this.refillFromUs

@@ -2,9 +2,10 @@ import { later, monotonicUs } from '../../core/clock.ts'
 import { Decision, decide, degraded, peeked, type Source } from '../../core/decision.ts'
 import { reasonCode } from '../../core/reason.ts'
 import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../remote.ts'
-import { type Caller, type Grant, type KeyLease, LeaseBook } from './key-lease.ts'
+import type { Caller, Grant, KeyLease } from './key-lease.ts'
 import type { LeaseEffect } from './lease.ts'
-import { LeasedDecision } from './leased-decision.ts'
+import { LeaseBook } from './lease-book.ts'
+import { LeasedDecision, leasedDecision } from './leased-decision.ts'
 import { leaseEndUs, outlastsRule, windowLeftUs } from './terms.ts'
 
 /** Looks per lease time, and the part of all leases that one look passes over. */
@@ -71,8 +72,8 @@ export class LeasedLedger implements RemoteLedger {
     costs: readonly number[],
   ): Decision | undefined {
     if (members.length === 1) {
-      const lease = this.books[members[0] as number]?.find(keys[0] as string, tags?.[0])
-      const held = lease === undefined ? undefined : this.takeHeld(lease, keys[0] as string, costs[0] as number)
+      const book = this.books[members[0] as number]
+      const held = book && this.takeHeld(book, keys[0] as string, tags?.[0], costs[0] as number)
       return held ?? this.inner.tryApply(members, keys, tags, costs)
     }
     return this.tryStack(members, keys, tags, costs)
@@ -103,7 +104,7 @@ export class LeasedLedger implements RemoteLedger {
     if (!(decision instanceof LeasedDecision)) return this.inner.refund(decision, units)
     const { lease, lot } = decision
     const wanted = Math.min(units, decision.charged)
-    const given = lease.putBack(lot, wanted, monotonicUs())
+    const given = lease.with(() => lease.putBack(lot, wanted, monotonicUs()))
     if (given === wanted || monotonicUs() >= lot.grant.countsUntilUs) return given
     return given + (await this.inner.refund(lot.grant.decision, wanted - given))
   }
@@ -142,12 +143,21 @@ export class LeasedLedger implements RemoteLedger {
   }
 
   /** Takes units in hand, and asks for more when few are left. */
-  private takeHeld(lease: KeyLease, key: string, cost: number): Decision | undefined {
+  private takeHeld(book: LeaseBook, key: string, tag: string | undefined, cost: number): Decision | undefined {
+    const slot = book.slotOf(key, tag)
+    if (slot < 0) return undefined
     const now = monotonicUs()
-    const lot = lease.take(cost, now)
-    if (lot === undefined) return undefined
-    if (lease.wantsRefill(now)) this.run(lease, lease.step({ type: 'refill' }, now), now)
-    return new LeasedDecision(lease, lot, key, cost, now)
+    return book.take(slot, key, cost, now) ?? this.takeSlowly(book.lease(slot), key, cost, now)
+  }
+
+  private takeSlowly(lease: KeyLease, key: string, cost: number, now: number): Decision | undefined {
+    return lease.with(() => {
+      const lot = lease.take(cost, now)
+      if (lot === undefined) return undefined
+      const decision = leasedDecision(lease, lot, key, cost, now)
+      if (lease.wantsRefill(now)) this.run(lease, lease.step({ type: 'refill' }, now), now)
+      return decision
+    })
   }
 
   private tryStack(
@@ -162,8 +172,7 @@ export class LeasedLedger implements RemoteLedger {
     const parts: Decision[] = []
     for (let at = 0; at < members.length; at++) {
       const key = keys[at] as string
-      const lease = this.books[members[at] as number]?.find(key, tags?.[at])
-      const held = lease === undefined ? undefined : this.takeHeld(lease, key, costs[at] as number)
+      const held = this.takeHeld(this.books[members[at] as number] as LeaseBook, key, tags?.[at], costs[at] as number)
       if (held === undefined) {
         for (const part of parts) void this.refund(part, part.cost)
         return undefined
@@ -214,10 +223,10 @@ export class LeasedLedger implements RemoteLedger {
   /** Units for one caller, from what is in hand or from the store. */
   private obtain(member: number, key: string, tag: string | undefined, cost: number): Decision | Promise<Decision> {
     const book = this.books[member] as LeaseBook
-    const lease = this.closed ? undefined : book.open(key, tag)
-    if (lease !== undefined) {
+    const slot = this.closed ? -1 : book.open(key, tag)
+    if (slot >= 0) {
       this.look()
-      const held = this.takeHeld(lease, key, cost)
+      const held = this.takeHeld(book, key, tag, cost)
       if (held !== undefined) return held
     }
     const known = this.inner.tryApply([member], [key], tag === undefined ? undefined : [tag], [cost])
@@ -225,9 +234,9 @@ export class LeasedLedger implements RemoteLedger {
     const { rule } = this.policies[member] as Source
     // What can never fit is refused by the store, which knows that; a lease would wait for it.
     const most = Math.min(book.terms.block, rule.limit)
-    if (lease === undefined || cost > most) return this.alone(member, key, tag, cost)
+    if (slot < 0 || cost > most) return this.alone(member, key, tag, cost)
     return new Promise((resolve) => {
-      this.tell(lease, { type: 'wait', waiter: { key, resolve }, cost })
+      this.tell(book.lease(slot), { type: 'wait', waiter: { key, resolve }, cost })
     })
   }
 
@@ -246,7 +255,7 @@ export class LeasedLedger implements RemoteLedger {
 
   private tell(lease: KeyLease, event: Parameters<KeyLease['step']>[0]): void {
     const now = monotonicUs()
-    this.run(lease, lease.step(event, now), now)
+    lease.with(() => this.run(lease, lease.step(event, now), now))
   }
 
   private run(lease: KeyLease, effects: readonly LeaseEffect<Grant, Caller>[], now: number): void {
@@ -258,7 +267,7 @@ export class LeasedLedger implements RemoteLedger {
           break
         case 'admit': {
           const { lot, waiter, cost, asked } = effect
-          waiter.resolve(new LeasedDecision(lease, lot, waiter.key, cost, asked ? lot.grant.sentUs : now))
+          waiter.resolve(leasedDecision(lease, lot, waiter.key, cost, asked ? lot.grant.sentUs : now))
           break
         }
         case 'refuse':
@@ -318,7 +327,9 @@ export class LeasedLedger implements RemoteLedger {
   ): Promise<Decision> {
     const decision = await this.inner.apply(members, keys, tags, costs, false)
     const parts = decision.stack.map((part, at) => {
-      const held = this.books[members[at] as number]?.find(keys[at] as string, tags?.[at])?.held ?? 0
+      const book = this.books[members[at] as number]
+      const slot = book?.slotOf(keys[at] as string, tags?.[at]) ?? -1
+      const held = book === undefined || slot < 0 ? 0 : book.lease(slot).with((lease) => lease.held)
       return held === 0 ? part : withHeld(part, held)
     })
     return parts.length === 1 ? (parts[0] as Decision) : decide(parts, peeked | (decision.degraded ? degraded : 0))
@@ -352,7 +363,10 @@ export class LeasedLedger implements RemoteLedger {
     const shortestUs = Math.min(...this.books.flatMap((book) => (book === undefined ? [] : [book.terms.ttlUs])))
     this.stopLooking = later(Math.max(1, Math.ceil(shortestUs / looks.perTtl / 1_000)), () => {
       this.stopLooking = undefined
-      for (const book of this.books) book?.look(looks.share, (lease) => this.tell(lease, { type: 'look' }))
+      const now = monotonicUs()
+      for (const book of this.books) {
+        book?.look(looks.share, now, book.terms.ttlUs / 4, (lease) => this.tell(lease, { type: 'look' }))
+      }
       if (this.books.some((book) => (book?.size ?? 0) > 0)) this.look()
     })
   }

@@ -30,7 +30,7 @@ export interface Grantee {
 /** Units asked for by an instance that decides with them itself. */
 export class GrantQuestion {
   readonly stored: string
-  private readonly member: Member
+  readonly member: Member
   private readonly key: string
   private readonly least: number
   private readonly most: number
@@ -57,17 +57,22 @@ export class GrantQuestion {
     this.grantee = grantee
   }
 
-  /** Adds the arguments of the question. */
-  ask(rest: string[]): void {
+  /** Adds the arguments of the policy of several questions. */
+  askPolicy(rest: string[], questions: number): void {
     const { list, change, source } = this.member
     const { lease, rule } = source
     const { unit } = rule.script
     const covers = lease !== undefined && outlastsRule(rule, lease)
-    rest.push(`${lease?.ttlUs ?? 0}`, covers ? '1' : '0', `${this.least * unit}`, `${unit}`, `${rule.limit * unit}`)
+    rest.push(`${lease?.ttlUs ?? 0}`, covers ? '1' : '0', `${unit}`, `${rule.limit * unit}`, `${questions}`)
     const at = rest.length
     rest.push('', opOf(true, list, change))
-    this.member.ask(rest, this.most, this.permit, this.nowUs)
+    this.member.ask(rest, 0, 0, this.nowUs)
     rest[at] = `${rest.length - at - 1}`
+  }
+
+  /** Adds the arguments of the question alone. */
+  ask(rest: string[]): void {
+    rest.push(`${this.least}`, `${this.most}`, `${this.permit}`)
   }
 
   answer(answer: readonly unknown[]): void {
@@ -101,12 +106,31 @@ export class AskGrants extends Call {
 
   constructor(questions: readonly GrantQuestion[], memory: Memory) {
     const { markerKey, marker, lostUs } = memory
-    const keys = questions.map(({ stored }) => stored)
+    // Questions of a policy stand together, so that what they share is said once.
+    const sorted: GrantQuestion[] = []
+    const policies = new Map<Member, GrantQuestion[]>()
+    for (const question of questions) {
+      const known = policies.get(question.member)
+      if (known === undefined) policies.set(question.member, [question])
+      else known.push(question)
+    }
+    for (const group of policies.values()) sorted.push(...group)
+    const keys = sorted.map(({ stored }) => stored)
     if (markerKey !== undefined) keys.push(markerKey)
-    const rest = [`${keys.length}`, ...keys, newMarker(), marker, `${lostUs}`, `${questions.length}`]
-    for (const question of questions) question.ask(rest)
+    const rest = [
+      `${keys.length}`,
+      ...keys,
+      markerKey === undefined ? '' : newMarker(),
+      marker,
+      `${lostUs}`,
+      `${policies.size}`,
+    ]
+    for (const group of policies.values()) {
+      ;(group[0] as GrantQuestion).askPolicy(rest, group.length)
+      for (const question of group) question.ask(rest)
+    }
     super(grant, keys.length, rest)
-    this.questions = questions
+    this.questions = sorted
     this.memory = memory
   }
 

@@ -1,6 +1,6 @@
 // Made by scripts/redis-script.mjs from the .lua files; do not edit.
 const member = `
-local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
+local kind, name, cost, life = ARGV[at], ARGV[at + 1], (most or ARGV[at + 2]) + 0, ARGV[at + 3]
 local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
 local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
@@ -320,7 +320,7 @@ lead = start - us
 longer = (stop - us) / 1000
 passes = level + cost <= limit
 else
-local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, (taker or ARGV[at + 6]) + 0
 at = at + 7
 local last, head, count = 0, 0, 0
 local base = 34 + #name
@@ -569,7 +569,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: '7232d50a7d924bc1fb6f84a195c4aa7c10f96675', text: whole(`
+export const decide = { sha: 'f18a23b3d5a398fa65338caad0b0acdb31c6e34e', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -578,7 +578,7 @@ end
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted
+local lend, lost, granted, most, taker
 if #KEYS == 1 then
 local key, member = KEYS[1], 1
 local raw
@@ -672,11 +672,11 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '24ee658a32a798add44210a9a58416830b73053e', text: whole(`
+export const batch = { sha: '33546ed274728883383affdea41587723a6d3a10', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted
+local lend, lost, granted, most, taker
 local function one(key, at, op, charge)
 local raw
 local member = 1
@@ -795,12 +795,12 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: '230992a6bf8fd00932ed78ac491d3314cfaea4dc', text: whole(`
+export const amend = { sha: '017f3f82f8009467b8b504bc4bf453c494c2f860', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted
+local lend, lost, granted, most, taker
 if string.byte(op) == 99 then
 local at, member, charge = 2, 1, true
 local raw
@@ -1051,14 +1051,14 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: '9630b4021d83084f5a0b6bc5bb13ee13708254f3', text: whole(`
+export const grant = { sha: 'e0f37d9d1d2f2be9766b1e5500183f7d92df2cf0', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted
-local lostUs, changed, count = ARGV[3] + 0, 0, ARGV[4] + 0
-if #KEYS > count then
-local markerKey, fresh, known = KEYS[count + 1], ARGV[1], ARGV[2]
+local lend, lost, granted, most, taker
+local lostUs, changed = ARGV[3] + 0, 0
+if ARGV[1] ~= '' then
+local markerKey, fresh, known = KEYS[#KEYS], ARGV[1], ARGV[2]
 local value = call('GET', markerKey)
 local id, since = '', 0
 if value then id, since = string.match(value, '^(%w+):?(%d*)') end
@@ -1079,8 +1079,8 @@ lostUs = math.max(lostUs, since)
 if known ~= '' and id ~= known then changed = 1 end
 end
 local least, unit, full
-lend = function(most, room)
-if most <= room then return most end
+lend = function(wanted, room)
+if wanted <= room then return wanted end
 return math.max(least, math.floor(room / unit) * unit)
 end
 local function one(key, at, op, charge)
@@ -1112,12 +1112,18 @@ if kind == 'l' then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
-local answers, from = {}, 5
-for index = 1, count do
+local answers, from, index = {}, 5, 0
+for _ = 1, ARGV[4] + 0 do
 lost = nil
 if ARGV[from + 1] == '1' and lostUs > 0 and us < lostUs + ARGV[from] then lost = lostUs end
-least, unit, full = ARGV[from + 2] + 0, ARGV[from + 3] + 0, ARGV[from + 4] + 0
-local well, answer = pcall(one, KEYS[index], from + 7, ARGV[from + 6], true)
+unit, full = ARGV[from + 2] + 0, ARGV[from + 3] + 0
+local policy = from + 7
+local at = from + 6 + ARGV[from + 5]
+local stop = at + 3 * ARGV[from + 4]
+while at < stop do
+index = index + 1
+least, most, taker = ARGV[at] * unit, ARGV[at + 1] * unit, ARGV[at + 2]
+local well, answer = pcall(one, KEYS[index], policy, ARGV[policy - 1], true)
 if not well then
 if type(answer) == 'table' then answer = answer.err end
 answer = { tostring(answer) }
@@ -1127,16 +1133,18 @@ else
 answer[#answer + 1] = granted
 end
 answers[index] = answer
-from = from + 6 + ARGV[from + 5]
+at = at + 3
 end
-answers[count + 1] = lostUs
-answers[count + 2] = changed
+from = stop
+end
+answers[index + 1] = lostUs
+answers[index + 2] = changed
 return answers`) }
-export const pulse = { sha: 'e63adb9a6240435b35fa6cbf57dd2917841b4469', text: whole(`
+export const pulse = { sha: 'a1deac583ddd7ab97aa2b97ec86c56021c0c63a3', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted
+local lend, lost, granted, most, taker
 redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 local markerKey, fresh, known = KEYS[1], ARGV[1], ARGV[4]
 local value = call('GET', markerKey)

@@ -1,22 +1,22 @@
 -- Charges policies with as many units as pass of those asked for, each question by itself.
 -- KEYS: a state for each question; then the marker of pulse.lua where it is on this node. ARGV: a new marker, the marker
--- that the caller knows ("" for none), µs at which the memory was lost as the caller knows (0: never), how many questions;
--- then for each µs for which a loss matters, "1" where a key without a state then counts as used up, the least levels to be
--- given, levels per unit, the level of a key used up, how many ARGV follow, and those of decide.lua, with what to do at its
--- length and the most levels as its cost.
+-- that the caller knows ("" for none), µs at which the memory was lost as the caller knows (0: never), how many policies; then for
+-- each of them µs for which a loss matters, "1" where a key without a state then counts as used up, levels per unit, the level of a key used
+-- up, how many questions, how many ARGV follow, those of decide.lua with what to do at its length and no cost and no id, and
+-- for each question the least and the most units and an id for a list.
 -- Answer: for each question that of decide.lua for one policy, then the levels charged; or its error. Then the instant of the
 -- loss, and 1 where the marker is another.
 --@include time
-local lostUs, changed, count = ARGV[3] + 0, 0, ARGV[4] + 0
-if #KEYS > count then
-  local markerKey, fresh, known = KEYS[count + 1], ARGV[1], ARGV[2]
+local lostUs, changed = ARGV[3] + 0, 0
+if ARGV[1] ~= '' then
+  local markerKey, fresh, known = KEYS[#KEYS], ARGV[1], ARGV[2]
   --@include marker
   lostUs = math.max(lostUs, since)
   if known ~= '' and id ~= known then changed = 1 end
 end
 local least, unit, full
-lend = function(most, room)
-  if most <= room then return most end
+lend = function(wanted, room)
+  if wanted <= room then return wanted end
   return math.max(least, math.floor(room / unit) * unit)
 end
 local function one(key, at, op, charge)
@@ -24,23 +24,31 @@ local function one(key, at, op, charge)
   local member = 1
   --@include one
 end
-local answers, from = {}, 5
-for index = 1, count do
+local answers, from, index = {}, 5, 0
+for _ = 1, ARGV[4] + 0 do
   lost = nil
   if ARGV[from + 1] == '1' and lostUs > 0 and us < lostUs + ARGV[from] then lost = lostUs end
-  least, unit, full = ARGV[from + 2] + 0, ARGV[from + 3] + 0, ARGV[from + 4] + 0
-  local well, answer = pcall(one, KEYS[index], from + 7, ARGV[from + 6], true)
-  if not well then
-    if type(answer) == 'table' then answer = answer.err end
-    answer = { tostring(answer) }
-  elseif answer.err then
-    answer = { answer.err }
-  else
-    answer[#answer + 1] = granted
+  unit, full = ARGV[from + 2] + 0, ARGV[from + 3] + 0
+  local policy = from + 7
+  local at = from + 6 + ARGV[from + 5]
+  local stop = at + 3 * ARGV[from + 4]
+  while at < stop do
+    index = index + 1
+    least, most, taker = ARGV[at] * unit, ARGV[at + 1] * unit, ARGV[at + 2]
+    local well, answer = pcall(one, KEYS[index], policy, ARGV[policy - 1], true)
+    if not well then
+      if type(answer) == 'table' then answer = answer.err end
+      answer = { tostring(answer) }
+    elseif answer.err then
+      answer = { answer.err }
+    else
+      answer[#answer + 1] = granted
+    end
+    answers[index] = answer
+    at = at + 3
   end
-  answers[index] = answer
-  from = from + 6 + ARGV[from + 5]
+  from = stop
 end
-answers[count + 1] = lostUs
-answers[count + 2] = changed
+answers[index + 1] = lostUs
+answers[index + 2] = changed
 return answers

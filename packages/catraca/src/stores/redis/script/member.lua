@@ -1,4 +1,4 @@
-local kind, name, cost, life = ARGV[at], ARGV[at + 1], ARGV[at + 2] + 0, ARGV[at + 3]
+local kind, name, cost, life = ARGV[at], ARGV[at + 1], (most or ARGV[at + 2]) + 0, ARGV[at + 3]
 local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
 local passes, long, moved, longer, writes, heals, adopted
 local extras = ''
