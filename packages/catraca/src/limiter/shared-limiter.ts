@@ -63,6 +63,8 @@ export class SharedLimiter<R extends Rules> {
   private readonly members: readonly number[]
   /** The costs of a request of one unit. */
   private readonly units: readonly number[]
+  /** The key of a question that is answered at once or not at all. */
+  private readonly asked: string[] = ['']
   private readonly stack: boolean
   private readonly tag: number | undefined
   private readonly ledger: RemoteLedger
@@ -130,6 +132,10 @@ export class SharedLimiter<R extends Rules> {
    * An answer has been charged. Throws for wrong arguments.
    */
   tryTake(keys: Keys<R>, options?: SharedTakeOptions): Decision | undefined {
+    if (options === undefined && this.direct && typeof keys === 'string' && keys !== '') {
+      this.asked[0] = keys
+      return this.ledger.tryApply(this.members, this.asked, undefined, this.units)
+    }
     const { texts, tags, costs } = this.read(keys, options)
     const decision = this.ledger.tryApply(this.members, texts, tags, costs)
     if (this.reports && decision !== undefined) this.events.decided(decision)

@@ -85,8 +85,17 @@ export interface RemoteLedger {
    * Charges one policy with as many units as pass, at least `least`, at most `most`: an admitted decision whose cost they
    * are, or a refusal of `least`. For policies with a `lease`, whose units are asked for in no other way; see
    * `docs/guides/distributed.md` for what happens after the store lost its memory. Rejects with a {@link StoreFault}.
+   *
+   * @param patient Nobody waits for the answer: the question may be held for some turns to travel with others.
    */
-  grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision>
+  grant(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    least: number,
+    most: number,
+    patient?: boolean,
+  ): Promise<Decision>
   /** What the declared modes say: for a question that the store did not answer. */
   declared(
     members: readonly number[],

@@ -121,10 +121,17 @@ export class FailoverLedger implements RemoteLedger {
     )
   }
 
-  async grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+  async grant(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    least: number,
+    most: number,
+    patient?: boolean,
+  ): Promise<Decision> {
     if (!this.storeHealth.mayAsk()) throw new StoreFault('gone', 'the store does not answer')
     return this.ask(
-      () => this.central.grant(member, key, tag, least, most),
+      () => this.central.grant(member, key, tag, least, most, patient),
       (cause) => {
         if (kindOf(cause) === 'key') this.tell([member], [key], cause)
         throw cause

@@ -3,6 +3,8 @@ import { mostHeld, refillTenths } from './terms.ts'
 
 /** After a question that was not answered, or not met, so long passes before units are asked for that nobody waits for. */
 const pauseUs = 100_000
+/** A key that uses up an answer in less time needs the next one at once. */
+const fastUs = 2_000
 
 /** Units of one answer of the centre. `G` is what the centre said. */
 export interface Lot<G> {
@@ -44,8 +46,11 @@ export type LeaseEvent<G, W> =
 
 /** What is to be done. */
 export type LeaseEffect<G, W> =
-  /** Ask the centre for as many units as pass: at least `least`, at most `most`. */
-  | { readonly type: 'ask'; readonly least: number; readonly most: number }
+  /**
+   * Ask the centre for as many units as pass: at least `least`, at most `most`. `soon`: somebody
+   * waits for them, or will before long.
+   */
+  | { readonly type: 'ask'; readonly least: number; readonly most: number; readonly soon: boolean }
   /** A caller goes on. `asked`: the units were asked for on its behalf, so it counts at the instant of the centre. */
   | { readonly type: 'admit'; readonly waiter: W; readonly cost: number; readonly lot: Lot<G>; readonly asked: boolean }
   /** The last answer of the centre refuses a caller. */
@@ -91,6 +96,8 @@ export class Lease<G, W> {
   private coming = 0
   private low = -1
   private refillFromUs = -Infinity
+  /** When the last answer came. */
+  private answeredUs = -Infinity
   private learnsUntilUs = -Infinity
   private used = 0
   private usedBefore = 0
@@ -296,6 +303,7 @@ export class Lease<G, W> {
     const taken = this.used - this.usedWhenAsked
     for (const one of this.lots) one.endsUs = Math.max(one.endsUs, Math.min(one.untilUs, endsUs))
     this.active = false
+    this.answeredUs = nowUs
     this.lots.push(lot)
     this.units += units
     // First those for whom it was asked, also when the lease has ended on its way: they count at the centre.
@@ -371,7 +379,7 @@ export class Lease<G, W> {
       this.least = first.cost - this.units
       this.coming = most - missing
       this.mark()
-      effects.push({ type: 'ask', least: this.least, most })
+      effects.push({ type: 'ask', least: this.least, most, soon: true })
       return
     }
     if (learns || this.closed) return
@@ -382,7 +390,7 @@ export class Lease<G, W> {
     this.least = 1
     this.coming = most
     this.mark()
-    effects.push({ type: 'ask', least: 1, most })
+    effects.push({ type: 'ask', least: 1, most, soon: nowUs - this.answeredUs < fastUs })
   }
 
   /** True when units that are in use would soon go back. */

@@ -263,7 +263,7 @@ export class LeasedLedger implements RemoteLedger {
     for (const effect of effects) {
       switch (effect.type) {
         case 'ask':
-          void this.ask(lease, effect.least, effect.most)
+          void this.ask(lease, effect.least, effect.most, !effect.soon)
           break
         case 'admit': {
           const { lot, waiter, cost, asked } = effect
@@ -285,12 +285,12 @@ export class LeasedLedger implements RemoteLedger {
     }
   }
 
-  private async ask(lease: KeyLease, least: number, most: number): Promise<void> {
+  private async ask(lease: KeyLease, least: number, most: number, patient: boolean): Promise<void> {
     const { member, key, tag } = lease
     const sentUs = monotonicUs()
     let decision: Decision
     try {
-      decision = await this.inner.grant(member, key, tag, least, most)
+      decision = await this.inner.grant(member, key, tag, least, most, patient)
     } catch {
       this.tell(lease, { type: 'failed' })
       return

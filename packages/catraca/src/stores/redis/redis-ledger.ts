@@ -92,7 +92,14 @@ export class RedisLedger implements CentralLedger {
     return this.ask(members, keys, tags, costs, charge, otherwise)
   }
 
-  grant(member: number, key: string, tag: string | undefined, least: number, most: number): Promise<Decision> {
+  grant(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    least: number,
+    most: number,
+    patient = false,
+  ): Promise<Decision> {
     const stored = this.nameOf(member, key, tag)
     const sentUs = clockUs()
     return new Promise((resolve, reject) => {
@@ -112,7 +119,7 @@ export class RedisLedger implements CentralLedger {
         },
         rebased: this.rebased,
       })
-      this.store.grants.send(question)
+      this.store.grants.send(question, patient)
     })
   }
 
