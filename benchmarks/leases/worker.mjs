@@ -79,7 +79,7 @@ async function run(ask, forMs) {
 function wait(key) {
   free--
   waited++
-  limiter.take(key).then(() => free++)
+  void limiter.take(key).then(() => free++)
 }
 
 /** Takes the answer at once where there is one. */
