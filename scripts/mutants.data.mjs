@@ -390,7 +390,7 @@ export const mutants = [
   {
     name: 'lease: ended lots do not go back',
     file: `${lease}/lease.ts`,
-    find: 'if (lot.left > 0) this.over.push(lot)',
+    find: '        if (lot.left > 0) this.over.push(lot)\n',
     replace: '',
   },
   {
@@ -408,8 +408,8 @@ export const mutants = [
   {
     name: 'lease: units from before a question can be put back beside what it brings',
     file: `${lease}/lease.ts`,
-    find: 'this.lots = this.lots.map((lot) => ({ ...lot }))',
-    replace: '',
+    find: 'marks !== this.marks || this.hasEnded(lot, nowUs)',
+    replace: 'this.hasEnded(lot, nowUs)',
   },
   {
     name: 'lease: what others took while a question was under way is not counted',

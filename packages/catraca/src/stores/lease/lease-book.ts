@@ -23,6 +23,7 @@ export class LeaseBook {
   private readonly slots = new Map<string, number>()
   private readonly leases: (KeyLease | undefined)[] = []
   private readonly lots: (GrantLot | undefined)[] = []
+  private readonly marks: number[] = []
   private readonly free: number[] = []
   private numbers = new Float64Array(64 * width)
   /** Where the walk over all leases is. */
@@ -59,6 +60,7 @@ export class LeaseBook {
     this.numbers.fill(0, slot * width, (slot + 1) * width)
     this.leases[slot] = new KeyLease(this.terms, this.source, this.member, key, tag, flat, slot, this)
     this.lots[slot] = undefined
+    this.marks[slot] = 0
     this.slots.set(flat, slot)
     return slot
   }
@@ -82,7 +84,7 @@ export class LeaseBook {
     const remaining = Math.min(limit, left + (numbers[at + 6] as number))
     const lease = this.leases[slot] as KeyLease
     const lot = this.lots[slot] as GrantLot
-    return new LeasedDecision(lease, lot, key, cost, atUs, remaining, lead, level, prior)
+    return new LeasedDecision(lease, lot, this.marks[slot] as number, key, cost, atUs, remaining, lead, level, prior)
   }
 
   /** Tells a lease what was taken from its pocket, which is empty then. */
@@ -112,6 +114,7 @@ export class LeaseBook {
     numbers[at + 6] = lease.held - spare + decision.remaining
     numbers[at + 7] = spare
     this.lots[slot] = first
+    this.marks[slot] = lease.marks
   }
 
   /** Forgets the lease of a key; undefined where there is none. */

@@ -52,7 +52,14 @@ export type LeaseEffect<G, W> =
    */
   | { readonly type: 'ask'; readonly least: number; readonly most: number; readonly soon: boolean }
   /** A caller goes on. `asked`: the units were asked for on its behalf, so it counts at the instant of the centre. */
-  | { readonly type: 'admit'; readonly waiter: W; readonly cost: number; readonly lot: Lot<G>; readonly asked: boolean }
+  | {
+      readonly type: 'admit'
+      readonly waiter: W
+      readonly cost: number
+      readonly lot: Lot<G>
+      readonly marks: number
+      readonly asked: boolean
+    }
   /** The last answer of the centre refuses a caller. */
   | { readonly type: 'refuse'; readonly waiter: W; readonly cost: number }
   /** A caller is decided without the centre. */
@@ -101,6 +108,8 @@ export class Lease<G, W> {
   private learnsUntilUs = -Infinity
   private used = 0
   private usedBefore = 0
+  /** Counts questions and answers: what was taken before the last one cannot be put back. */
+  marks = 0
   /** {@link used} when the question under way was sent. */
   private usedWhenAsked = 0
   private periodEndsUs = -Infinity
@@ -170,9 +179,11 @@ export class Lease<G, W> {
   /**
    * Takes back units that were taken and not used, where their lease lasts and nothing was asked for or came since they
    * were taken; says how many. The others are the centre's: beside what came since they would be more than a lease may be.
+   *
+   * @param marks {@link Lease.marks} when they were taken.
    */
-  putBack(lot: Lot<G>, units: number, nowUs: number): number {
-    if (this.closed || this.hasEnded(lot, nowUs) || !this.lots.includes(lot)) return 0
+  putBack(lot: Lot<G>, marks: number, units: number, nowUs: number): number {
+    if (this.closed || marks !== this.marks || this.hasEnded(lot, nowUs) || !this.lots.includes(lot)) return 0
     const given = Math.max(0, Math.min(units, mostHeld(this.terms.block) - this.units - this.coming))
     lot.left += given
     this.units += given
@@ -257,27 +268,31 @@ export class Lease<G, W> {
     return last
   }
 
-  /** Forgets lots of which nothing is left, and puts those aside that ended. */
+  /** Forgets lots of which nothing is left, and puts those aside that ended. Most often there are none. */
   private clear(nowUs: number): void {
-    const live: Lot<G>[] = []
-    for (const lot of this.lots) {
-      // The last one is kept for what is put back.
-      if (!this.hasEnded(lot, nowUs)) {
-        if (lot.left > 0 || lot === this.lots[this.lots.length - 1]) live.push(lot)
-        continue
-      }
-      this.units -= lot.left
-      if (lot.left > 0) this.over.push(lot)
+    const { lots } = this
+    // The last one is kept for what is put back.
+    const last = lots.length - 1
+    let stale = false
+    for (let at = 0; at <= last && !stale; at++) {
+      const lot = lots[at] as Lot<G>
+      stale = this.hasEnded(lot, nowUs) || (lot.left === 0 && at < last)
     }
-    this.lots = live
-    this.head = live[0]
+    if (stale) {
+      this.lots = lots.filter((lot, at) => {
+        if (!this.hasEnded(lot, nowUs)) return lot.left > 0 || at === last
+        this.units -= lot.left
+        if (lot.left > 0) this.over.push(lot)
+        return false
+      })
+    }
+    this.head = this.lots[0]
   }
 
-  /** From here on only what is taken from now on can be put back: lots that were given to callers are other objects. */
+  /** From here on only what is taken from now on can be put back. */
   private mark(): void {
+    this.marks++
     this.usedWhenAsked = this.used
-    this.lots = this.lots.map((lot) => ({ ...lot }))
-    this.head = this.lots[0]
   }
 
   private answered(): void {
@@ -350,14 +365,16 @@ export class Lease<G, W> {
       if (first.cost > this.units || (asked && !first.asked)) return
       this.waiting.shift()
       const { waiter, cost } = first
-      effects.push({ type: 'admit', waiter, cost, lot: this.consume(cost), asked })
+      effects.push({ type: 'admit', waiter, cost, lot: this.consume(cost), marks: this.marks, asked })
     }
   }
 
   /** Gives back what ended, and all at the end. */
   private giveUp(effects: LeaseEffect<G, W>[]): void {
-    for (const lot of this.over) effects.push({ type: 'return', lot, units: lot.left })
-    this.over = []
+    if (this.over.length > 0) {
+      for (const lot of this.over) effects.push({ type: 'return', lot, units: lot.left })
+      this.over = []
+    }
     if (!this.closed || this.waiting.length > 0) return
     for (const lot of this.lots) if (lot.left > 0) effects.push({ type: 'return', lot, units: lot.left })
     this.lots = []

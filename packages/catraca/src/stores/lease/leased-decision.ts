@@ -8,11 +8,14 @@ export class LeasedDecision extends Decision {
   readonly lease: KeyLease
   /** @internal The units it took. */
   readonly lot: GrantLot
+  /** @internal When: `Lease.marks`. */
+  readonly marks: number
 
   /** @internal */
   constructor(
     lease: KeyLease,
     lot: GrantLot,
+    marks: number,
     key: string,
     cost: number,
     atUs: number,
@@ -24,6 +27,7 @@ export class LeasedDecision extends Decision {
     super(lease.source, key, 0, atUs, cost, remaining, lead, level, prior, 0)
     this.lease = lease
     this.lot = lot
+    this.marks = marks
   }
 }
 
@@ -31,6 +35,7 @@ export class LeasedDecision extends Decision {
 export function leasedDecision(
   lease: KeyLease,
   lot: GrantLot,
+  marks: number,
   key: string,
   cost: number,
   nowUs: number,
@@ -43,5 +48,5 @@ export function leasedDecision(
   const lead = origin - (tickUs === 1 ? atUs : floorDiv(atUs, tickUs))
   // What this instance knows would pass: its own units, and what the centre had left when it was asked.
   const remaining = Math.min(limit, lease.held + decision.remaining)
-  return new LeasedDecision(lease, lot, key, cost, atUs, remaining, lead, level, prior)
+  return new LeasedDecision(lease, lot, marks, key, cost, atUs, remaining, lead, level, prior)
 }

@@ -102,9 +102,9 @@ export class LeasedLedger implements RemoteLedger {
 
   async refund(decision: Decision, units: number): Promise<number> {
     if (!(decision instanceof LeasedDecision)) return this.inner.refund(decision, units)
-    const { lease, lot } = decision
+    const { lease, lot, marks } = decision
     const wanted = Math.min(units, decision.charged)
-    const given = lease.with(() => lease.putBack(lot, wanted, monotonicUs()))
+    const given = lease.with(() => lease.putBack(lot, marks, wanted, monotonicUs()))
     if (given === wanted || monotonicUs() >= lot.grant.countsUntilUs) return given
     return given + (await this.inner.refund(lot.grant.decision, wanted - given))
   }
@@ -154,7 +154,7 @@ export class LeasedLedger implements RemoteLedger {
     return lease.with(() => {
       const lot = lease.take(cost, now)
       if (lot === undefined) return undefined
-      const decision = leasedDecision(lease, lot, key, cost, now)
+      const decision = leasedDecision(lease, lot, lease.marks, key, cost, now)
       if (lease.wantsRefill(now)) this.run(lease, lease.step({ type: 'refill' }, now), now)
       return decision
     })
@@ -266,8 +266,8 @@ export class LeasedLedger implements RemoteLedger {
           void this.ask(lease, effect.least, effect.most, !effect.soon)
           break
         case 'admit': {
-          const { lot, waiter, cost, asked } = effect
-          waiter.resolve(leasedDecision(lease, lot, waiter.key, cost, asked ? lot.grant.sentUs : now))
+          const { lot, marks, waiter, cost, asked } = effect
+          waiter.resolve(leasedDecision(lease, lot, marks, waiter.key, cost, asked ? lot.grant.sentUs : now))
           break
         }
         case 'refuse':

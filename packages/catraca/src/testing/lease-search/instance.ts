@@ -89,7 +89,7 @@ export class Instance extends Client {
       else if (world.chance.passes(leaving))
         this.soon(() => this.leave(caller), world.chance.pick([0, delayUs, deadlineUs]))
     } else {
-      this.admit(caller, lot, false)
+      this.admit(caller, lot, lease.marks, false)
       this.check()
       if (lease.wantsRefill(nowUs)) this.step({ type: 'refill' })
     }
@@ -178,7 +178,7 @@ export class Instance extends Client {
         this.ask(effect.least, effect.most)
         return
       case 'admit':
-        if (this.ends(effect.waiter, 'admitted')) this.admit(effect.waiter, effect.lot, effect.asked)
+        if (this.ends(effect.waiter, 'admitted')) this.admit(effect.waiter, effect.lot, effect.marks, effect.asked)
         return
       case 'refuse':
         if (this.ends(effect.waiter, 'refused')) this.refuse(effect.waiter, this.answer, this.heldBefore)
@@ -267,7 +267,7 @@ export class Instance extends Client {
     )
   }
 
-  private admit(caller: Caller, lot: Lot<Grant>, asked: boolean): void {
+  private admit(caller: Caller, lot: Lot<Grant>, marks: number, asked: boolean): void {
     const { world } = this
     const { grant } = lot
     if (asked) {
@@ -275,16 +275,16 @@ export class Instance extends Client {
       const charged = this.answer?.grant
       if (!this.answeredTo?.waiting.has(caller)) this.blame('machine', 'a caller counts before it came')
       if (charged === undefined) this.blame('machine', 'a caller is admitted as asked for without an answer')
-      else this.count(charged, charged.atUs, caller.cost, lot)
+      else this.count(charged, charged.atUs, caller.cost, lot, marks)
       return
     }
     const endsUs = Math.min(this.grantedUs + world.trial.terms.ttlUs, grant.atUs + grant.windowLeftUs)
     if (world.nowUs >= endsUs) this.blame('late', `a unit is used ${world.nowUs - endsUs} µs after its lease`)
     world.counts.local++
-    this.count(grant, world.nowUs, caller.cost, lot, true)
+    this.count(grant, world.nowUs, caller.cost, lot, marks, true)
   }
 
-  private count(grant: Grant, us: number, cost: number, lot: Lot<Grant> | undefined, local = false): void {
+  private count(grant: Grant, us: number, cost: number, lot: Lot<Grant> | undefined, marks = 0, local = false): void {
     const { world } = this
     const epoch = local ? world.centre.epoch : grant.epoch
     const heldFromUs = local ? grant.atUs : undefined
@@ -297,14 +297,14 @@ export class Instance extends Client {
     const { undoUs, floodUs, deadlineUs } = world.profile
     const within = world.chance.pick([0, deadlineUs, world.trial.terms.ttlUs * 1.5])
     const units = world.chance.passes(0.7) ? cost : world.chance.between(1, cost)
-    const undo = (): void => this.undo(admission, lot?.grant ?? grant, lot, units)
+    const undo = (): void => this.undo(admission, lot?.grant ?? grant, lot, marks, units)
     if (undoUs === undefined) this.soon(undo, within)
     else this.later(() => this.soon(undo, floodUs), undoUs)
   }
 
-  private undo(admission: Admission, grant: Grant, lot: Lot<Grant> | undefined, units: number): void {
+  private undo(admission: Admission, grant: Grant, lot: Lot<Grant> | undefined, marks: number, units: number): void {
     const { world } = this
-    const put = lot === undefined ? 0 : this.lease.putBack(lot, units, this.nowUs)
+    const put = lot === undefined ? 0 : this.lease.putBack(lot, marks, units, this.nowUs)
     world.note(() => `#${this.place} undoes ${units} of ${admission.cost}, puts back ${put}`)
     if (put < 0 || put > units) this.blame('machine', `${put} of ${units} put back`)
     admission.cost -= units
