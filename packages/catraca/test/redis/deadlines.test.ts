@@ -1,9 +1,9 @@
 import { stat } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { Deadlines, type Waiting } from '../../src/stores/deadlines.ts'
 import { Calls, PromisedCall } from '../../src/stores/redis/calls.ts'
 import type { Connection, Wire } from '../../src/stores/redis/client.ts'
-import { Deadlines, type Waiting } from '../../src/stores/deadlines.ts'
 import { StoreFault } from '../../src/stores/remote.ts'
 
 class Waits implements Waiting {
