@@ -121,7 +121,7 @@ export class FailoverLedger implements RemoteLedger {
     )
   }
 
-  async grant(
+  grant(
     member: number,
     key: string,
     tag: string | undefined,
@@ -129,14 +129,20 @@ export class FailoverLedger implements RemoteLedger {
     most: number,
     patient?: boolean,
   ): Promise<Decision> {
-    if (!this.storeHealth.mayAsk()) throw new StoreFault('gone', 'the store does not answer')
-    return this.ask(
-      () => this.central.grant(member, key, tag, least, most, patient),
-      (cause) => {
-        if (kindOf(cause) === 'key') this.tell([member], [key], cause)
-        throw cause
-      },
-    )
+    const { storeHealth } = this
+    if (!storeHealth.mayAsk()) return Promise.reject(new StoreFault('gone', 'the store does not answer'))
+    const call = (): Promise<Decision> => this.central.grant(member, key, tag, least, most, patient)
+    const failed = (cause: unknown): never => {
+      if (kindOf(cause) === 'key') this.tell([member], [key], cause)
+      throw cause
+    }
+    if (storeHealth.state !== 'healthy') return this.ask(call, failed)
+    // As in apply: an answer of a healthy store tells nothing new.
+    const begun = storeHealth.begin()
+    return call().catch((cause: unknown) => {
+      storeHealth.failed(begun, cause)
+      return failed(cause)
+    })
   }
 
   declared(
