@@ -430,12 +430,6 @@ export const mutants = [
     replace: 'us = (rule.endsAt(full, 0) * rule.tickUs) / 2',
   },
   {
-    name: 'lease: an answer extends a lease beyond its window',
-    file: `${lease}/lease.ts`,
-    find: 'Math.max(one.endsUs, Math.min(one.untilUs, endsUs))',
-    replace: 'Math.max(one.endsUs, endsUs)',
-  },
-  {
     name: 'lease: the next caller is served before those who wait',
     file: `${lease}/lease.ts`,
     find: 'this.hasEnded(head, nowUs) || this.waiting.length > 0',
