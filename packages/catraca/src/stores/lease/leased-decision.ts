@@ -1,5 +1,6 @@
-import { Decision } from '../../core/decision.ts'
+import { Decision, degraded, peeked } from '../../core/decision.ts'
 import { floorDiv } from '../../core/integer.ts'
+import { reasonCode } from '../../core/reason.ts'
 import type { GrantLot, KeyLease } from './key-lease.ts'
 
 /** An admission that took units which the instance holds, or that were asked for on its behalf. */
@@ -31,7 +32,7 @@ export class LeasedDecision extends Decision {
   }
 }
 
-/** @param nowUs By the monotonic clock here. */
+/** The decision of units in hand. `nowUs` is by the monotonic clock here. */
 export function leasedDecision(
   lease: KeyLease,
   lot: GrantLot,
@@ -49,4 +50,20 @@ export function leasedDecision(
   // What this instance knows would pass: its own units, and what the centre had left when it was asked.
   const remaining = Math.min(limit, lease.held + decision.remaining)
   return new LeasedDecision(lease, lot, marks, key, cost, atUs, remaining, lead, level, prior)
+}
+
+/** The last refusal of a key, for one caller. */
+export function refusalOf(lease: KeyLease, key: string, cost: number): Decision {
+  const { source, nowUs, remaining, lead, level, prior, waitUs, reason } = lease.refusal as Decision
+  const left = Math.min(source.rule.limit, remaining + lease.held)
+  return new Decision(source, key, reasonCode(reason), nowUs, cost, left, lead, level, prior, waitUs)
+}
+
+/** What would pass with the units in hand here. */
+export function withHeld(part: Decision, held: number): Decision {
+  const { source, key, nowUs, cost, remaining, lead, level, prior, waitUs } = part
+  const left = Math.min(source.rule.limit, remaining + held)
+  const passes = part.allowed || (cost <= left && part.reason !== 'blocked')
+  const state = passes ? peeked | (part.degraded ? degraded : 0) : part.state
+  return new Decision(source, key, state, nowUs, cost, left, lead, level, prior, passes ? 0 : waitUs)
 }

@@ -1,11 +1,10 @@
 import { later, monotonicUs } from '../../core/clock.ts'
 import { Decision, decide, degraded, peeked, type Source } from '../../core/decision.ts'
-import { reasonCode } from '../../core/reason.ts'
 import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../remote.ts'
 import type { Caller, Grant, KeyLease } from './key-lease.ts'
 import type { LeaseEffect } from './lease.ts'
 import { LeaseBook } from './lease-book.ts'
-import { LeasedDecision, leasedDecision } from './leased-decision.ts'
+import { LeasedDecision, leasedDecision, refusalOf, withHeld } from './leased-decision.ts'
 import { leaseEndUs, outlastsRule, windowLeftUs } from './terms.ts'
 
 /** Looks per lease time, and the part of all leases that one look passes over. */
@@ -125,9 +124,10 @@ export class LeasedLedger implements RemoteLedger {
 
   replace(policies: readonly Source[], failure: StoreFailureOptions): void {
     for (const lease of this.giveAllBack()) {
-      lease.member = placeOf(policies, lease.source)
-      // Nobody counts them any more.
-      if (lease.member < 0) this.tell(lease, { type: 'failed' })
+      const place = placeOf(policies, lease.source)
+      // Nobody counts them any more: who waits is decided by the policy that goes.
+      if (place < 0) this.tell(lease, { type: 'failed' })
+      lease.member = place
     }
     this.policies = policies
     this.books = booksOf(policies)
@@ -274,7 +274,7 @@ export class LeasedLedger implements RemoteLedger {
           effect.waiter.resolve(refusalOf(lease, effect.waiter.key, effect.cost))
           break
         case 'without':
-          effect.waiter.resolve(this.withoutStore(Math.max(0, member), key, tag, effect.cost))
+          effect.waiter.resolve(this.withoutStore(member, key, tag, effect.cost))
           break
         case 'return':
           if (now < effect.lot.grant.countsUntilUs) void this.inner.refund(effect.lot.grant.decision, effect.units)
@@ -383,22 +383,6 @@ function booksOf(policies: readonly Source[]): (LeaseBook | undefined)[] {
 function placeOf(policies: readonly Source[], { name, rule }: Source): number {
   const same = policies.findIndex((one) => one.name === name && one.rule.script.name === rule.script.name)
   return same >= 0 ? same : policies.findIndex((one) => one.name === name)
-}
-
-/** The last refusal of a key, for one caller. */
-function refusalOf(lease: KeyLease, key: string, cost: number): Decision {
-  const { source, nowUs, remaining, lead, level, prior, waitUs, reason } = lease.refusal as Decision
-  const left = Math.min(source.rule.limit, remaining + lease.held)
-  return new Decision(source, key, reasonCode(reason), nowUs, cost, left, lead, level, prior, waitUs)
-}
-
-/** What would pass with the units in hand here. */
-function withHeld(part: Decision, held: number): Decision {
-  const { source, key, nowUs, cost, remaining, lead, level, prior, waitUs } = part
-  const left = Math.min(source.rule.limit, remaining + held)
-  const passes = part.allowed || (cost <= left && part.reason !== 'blocked')
-  const state = passes ? peeked | (part.degraded ? degraded : 0) : part.state
-  return new Decision(source, key, state, nowUs, cost, left, lead, level, prior, passes ? 0 : waitUs)
 }
 
 /** Hooks may be methods of an object. */
