@@ -1,5 +1,6 @@
 import type { Rule } from 'catraca'
-import { Lease, type LeaseEffect, type Lot } from '../../src/stores/lease/lease.ts'
+import type { LeaseEffect, Lot } from '../../src/stores/lease/events.ts'
+import { Lease } from '../../src/stores/lease/lease.ts'
 import { leaseEndUs, windowLeftUs } from '../../src/stores/lease/terms.ts'
 
 /** How the instances of a fleet hold units. */

@@ -1,5 +1,6 @@
 import type { LeaseTerms } from '../../src/core/decision.ts'
-import { Lease, type LeaseEffect, type LeaseEvent, type Lot } from '../../src/stores/lease/lease.ts'
+import type { LeaseEffect, LeaseEvent, Lot } from '../../src/stores/lease/events.ts'
+import { Lease } from '../../src/stores/lease/lease.ts'
 import type { Caller, Fault, Grant, LeaseSearch } from '../../src/testing.ts'
 
 type Machine = Lease<Grant, Caller>

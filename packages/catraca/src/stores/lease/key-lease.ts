@@ -1,5 +1,6 @@
 import type { Decision, LeaseTerms, Source } from '../../core/decision.ts'
-import { Lease, type Lot } from './lease.ts'
+import type { Lot } from './events.ts'
+import { Lease } from './lease.ts'
 
 /** Units that the centre gave, as the instance that holds them sees them. */
 export interface Grant {

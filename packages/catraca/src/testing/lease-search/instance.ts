@@ -1,4 +1,5 @@
-import type { Lease, LeaseEffect, LeaseEvent, Lot } from '../../stores/lease/lease.ts'
+import type { LeaseEffect, LeaseEvent, Lot } from '../../stores/lease/events.ts'
+import type { Lease } from '../../stores/lease/lease.ts'
 import type { Answer, Grant } from './centre.ts'
 import { Client } from './client.ts'
 import type { MonotonicClock, WallClock } from './clocks.ts'
