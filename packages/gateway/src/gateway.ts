@@ -268,7 +268,7 @@ export class Gateway {
     }
     if (!verdict.allowed) {
       this.refused++
-      answerWhole(request, response, this.guard.refusalOf(verdict))
+      answerWhole(request, response, this.guard.answerOf(verdict))
       return
     }
     if (verdict.holds) response.once('close', () => this.guard.release(verdict))

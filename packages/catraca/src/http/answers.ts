@@ -17,7 +17,7 @@ export interface Answer {
   readonly status: number
   /** Names and values in turn. */
   readonly fields: string[]
-  readonly body: string
+  readonly body: string | Uint8Array
 }
 
 /** Writes what callers are told of the limits. */

@@ -96,14 +96,22 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     return this.answers.fields(verdict)
   }
 
-  /** What to answer to a request that was not admitted. */
-  refusalOf(verdict: Verdict): Answer {
+  /** What to answer to a request that does not go on to its handler. */
+  answerOf(verdict: Verdict): Answer {
     return this.answers.refusal(verdict)
   }
 
   /** Gives the permits of a request back; to be called when its answer is over, however it ended. */
   release(verdict: Verdict): void {
     this.enforcer.releaseAll(verdict)
+  }
+
+  /**
+   * Tells what an admitted request really cost, in the units in which it asked: of fewer the rest is given back, 0 gives
+   * all back. Once per request.
+   */
+  settle(verdict: Verdict, _units: number): void {
+    this.enforcer.giveBack(verdict)
   }
 
   /** Gives back what an admitted request was charged, as when it was never carried out. */

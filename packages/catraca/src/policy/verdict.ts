@@ -8,6 +8,14 @@ export interface Said {
   readonly decision: Decision
 }
 
+/** A whole answer of a handler, to be kept for a while. */
+export interface KeptAnswer {
+  readonly status: number
+  /** Names and values. */
+  readonly fields: readonly (readonly [name: string, value: string])[]
+  readonly body: Uint8Array
+}
+
 /** What all policies said about one request, stage by stage. */
 export class Verdict {
   /** The caller's network as it was counted; empty for a request that is exempt. */
@@ -23,6 +31,11 @@ export class Verdict {
   delayMs = 0
   /** True when a member of `admitted` holds permits. */
   holds = false
+  /** Set where a copy of the answer is wanted; to be called once with the whole answer, if its body has at most {@link keepBytes}. */
+  keep: ((answer: KeptAnswer) => void) | undefined = undefined
+  keepBytes = 0
+  /** What the service is told by the request header `catraca-answer`: `degrade` or `mark`. Undefined: nothing. */
+  told: 'degrade' | 'mark' | undefined = undefined
 
   /** True when the request may go on. */
   get allowed(): boolean {

@@ -201,7 +201,7 @@ describe('refusals', () => {
       ask(guard, { now: t0 }),
     ]
       .filter(({ allowed }) => !allowed)
-      .map((verdict) => guard.refusalOf(verdict))
+      .map((verdict) => guard.answerOf(verdict))
     expect(answers.map(({ status }) => status)).toEqual([503, 429])
     for (const { fields } of answers) expect(fields[fields.indexOf('Cache-Control') + 1]).toBe('no-store')
   })

@@ -29,7 +29,7 @@ function items(text: string | undefined): unknown[] {
 }
 
 function problem({ body }: Answer): Record<string, unknown> {
-  return JSON.parse(body) as Record<string, unknown>
+  return JSON.parse(String(body)) as Record<string, unknown>
 }
 
 const bucket = (limit: number, window: string, burst = limit) => ({ algorithm: 'token-bucket', limit, window, burst })
@@ -41,7 +41,7 @@ describe('what a refused caller is told', () => {
   })
   passing(perUser, 20, { identity, now: t0 })
   const refused = ask(perUser, { identity, now: t0 })
-  const answer = perUser.refusalOf(refused)
+  const answer = perUser.answerOf(refused)
   const sent = fields(answer.fields)
 
   test('acceptance 121: the policy and that nothing is left for two seconds, as structured fields', () => {
@@ -69,7 +69,7 @@ describe('what a refused caller is told', () => {
     expect(sent['cache-control']).toBe('no-store')
     const service = guardOf({ all: { per: 'service', rule: bucket(1, '1m') } })
     passing(service, 1, { now: t0 })
-    const full = service.refusalOf(ask(service, { now: t0 }))
+    const full = service.answerOf(ask(service, { now: t0 }))
     expect(full.status).toBe(503)
     expect(fields(full.fields)['cache-control']).toBe('no-store')
   })
@@ -78,7 +78,7 @@ describe('what a refused caller is told', () => {
     const advice = { batch: 'POST /v1/lotes/importar' }
     const guard = guardOf({ own: { per: 'client', rule: bucket(1, '1m'), advice } })
     passing(guard, 1, { identity, now: t0 })
-    const told = problem(guard.refusalOf(ask(guard, { identity, now: t0 })))
+    const told = problem(guard.answerOf(ask(guard, { identity, now: t0 })))
     expect(told['advice']).toEqual(advice)
     expect(told['detail']).toContain('batch: POST /v1/lotes/importar')
     expect(told['detail']).toMatch(/Try again in \d+ s/)
@@ -86,7 +86,7 @@ describe('what a refused caller is told', () => {
 
   test('a cost that never fits has no time to come back at', () => {
     const guard = guardOf({ own: { per: 'client', rule: bucket(10, '1m') } })
-    const big = guard.refusalOf(ask(guard, { identity, units: 11, now: t0 }))
+    const big = guard.answerOf(ask(guard, { identity, units: 11, now: t0 }))
     expect(big.status).toBe(429)
     expect(fields(big.fields)).not.toHaveProperty('retry-after')
     expect(problem(big)).not.toHaveProperty('retryAfterMs')
@@ -119,7 +119,7 @@ describe('several policies', () => {
       hour: { per: 'client', rule: bucket(1, '1h') },
     })
     passing(guard, 1, { identity, now: t0 })
-    const answer = guard.refusalOf(ask(guard, { identity, now: t0 }))
+    const answer = guard.answerOf(ask(guard, { identity, now: t0 }))
     expect(items(fields(answer.fields)['ratelimit'])).toEqual([
       { name: 'minute', r: 0, t: 60 },
       { name: 'hour', r: 0, t: 3600 },
@@ -133,7 +133,7 @@ describe('several policies', () => {
   test('only the service is at its limit: 503 and its own type, with nothing said of its numbers', () => {
     const guard = guardOf(three)
     passing(guard, 2, { identity, now: t0 })
-    const answer = guard.refusalOf(ask(guard, { identity, now: t0 }))
+    const answer = guard.answerOf(ask(guard, { identity, now: t0 }))
     expect(answer.status).toBe(503)
     expect(problem(answer)).toMatchObject({
       type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
@@ -150,7 +150,7 @@ describe('several policies', () => {
       all: { per: 'service', rule: bucket(3, '1h') },
     })
     passing(guard, 3, { identity, now: t0 })
-    const answer = guard.refusalOf(ask(guard, { identity, now: t0 }))
+    const answer = guard.answerOf(ask(guard, { identity, now: t0 }))
     expect(answer.status).toBe(429)
     expect(problem(answer)).toMatchObject({ limit: 3, windowSeconds: 60, retryAfterSeconds: 1320 })
     expect(problem(answer)['detail']).toMatch(/minute/)
@@ -183,7 +183,7 @@ describe('dialects', () => {
   test('legacy counts down to the time the request passes', () => {
     const guard = guardOf({ own: { per: 'client', rule: bucket(1, '90s') } }, { headers: 'legacy' })
     passing(guard, 1, { identity, now: t0 })
-    const sent = fields(guard.refusalOf(ask(guard, { identity, now: t0 })).fields)
+    const sent = fields(guard.answerOf(ask(guard, { identity, now: t0 })).fields)
     expect(sent).toMatchObject({ 'ratelimit-limit': '1', 'ratelimit-remaining': '0', 'ratelimit-reset': '90' })
     expect(sent).not.toHaveProperty('ratelimit')
   })
@@ -207,7 +207,7 @@ describe('Retry-After', () => {
     passing(guard, 1, { identity, now: t0 })
     const verdict = ask(guard, { identity, now: t0 })
     expect(verdict.decision?.retryAfterMs).toBe(waitMs)
-    const answer = guard.refusalOf(verdict)
+    const answer = guard.answerOf(verdict)
     const { retryAfterMs: ms, retryAfterSeconds } = problem(answer) as Record<string, number>
     expect(fields(answer.fields)['retry-after']).toBe(String(retryAfterSeconds))
     return { seconds: Number(retryAfterSeconds), ms: Number(ms) }

@@ -87,7 +87,7 @@ describe('trips', () => {
     const refused = await ask({ headers })
     expect(refusing(refused)).toEqual(['anonymous'])
     expect(store.trips).toEqual([])
-    expect(guard.refusalOf(refused).status).toBe(429)
+    expect(guard.answerOf(refused).status).toBe(429)
   })
 })
 
@@ -245,10 +245,10 @@ describe('without the store', () => {
     expect(guard.health).toBe('degraded')
     const verdict = await ask({ method: 'POST', target: '/login', identity })
     expect(refusing(verdict)).toEqual(['login'])
-    const { status, fields, body } = guard.refusalOf(verdict)
+    const { status, fields, body } = guard.answerOf(verdict)
     expect(status).toBe(503)
     expect(fields[fields.indexOf('Retry-After') + 1]).toBe('2')
-    expect(JSON.parse(body)).toMatchObject({
+    expect(JSON.parse(String(body))).toMatchObject({
       status: 503,
       detail: 'The limit cannot be checked at the moment, and nothing passes unchecked. Try again in 2 s.',
       'violated-policies': ['login'],
@@ -263,9 +263,9 @@ describe('without the store', () => {
     const { store, guard, ask } = setUp({ closed })
     for (let count = 0; count < 3; count++) await ask({ identity })
     store.health = 'degraded'
-    const { status, body } = guard.refusalOf(await ask({ identity }))
-    expect([status, JSON.parse(body)]).toMatchObject([429, { 'violated-policies': ['client', 'closed'] }])
-    expect(guard.refusalOf(await ask({ identity: { client: 'new', user: 'u' } })).status).toBe(503)
+    const { status, body } = guard.answerOf(await ask({ identity }))
+    expect([status, JSON.parse(String(body))]).toMatchObject([429, { 'violated-policies': ['client', 'closed'] }])
+    expect(guard.answerOf(await ask({ identity: { client: 'new', user: 'u' } })).status).toBe(503)
   })
 
   test('what the store tells reaches the listeners', () => {

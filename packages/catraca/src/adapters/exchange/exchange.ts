@@ -70,7 +70,7 @@ function goOn<Q extends NodeRequest>(
   }
   request.rateLimit = verdict.decision
   if (!verdict.allowed) {
-    answerRefusal(request, response, guard.refusalOf(verdict))
+    answerRefusal(request, response, guard.answerOf(verdict))
     return
   }
   if (verdict.holds) onceOver(request, response, () => guard.release(verdict))
@@ -125,7 +125,11 @@ function isList(name: string): boolean {
 /** Sends a whole answer without reading the body of the request. */
 export function answerRefusal(request: NodeRequest, response: NodeResponse, { status, fields, body }: Answer): void {
   spareUnreadBody(request, response)
-  response.writeHead(status, [...fields, 'Content-Length', String(utf8Length(body))])
+  response.writeHead(status, [
+    ...fields,
+    'Content-Length',
+    String(typeof body === 'string' ? utf8Length(body) : body.length),
+  ])
   response.end(body)
   request.resume()
 }

@@ -35,7 +35,7 @@ export interface NodeResponse {
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown
   writeHead(status: number, fields: string[]): unknown
-  end(body?: string): unknown
+  end(body?: string | Uint8Array): unknown
   once(event: 'close', listener: () => void): unknown
 }
 
