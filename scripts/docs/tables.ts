@@ -230,7 +230,6 @@ function rowsOf(shape: Shape, path: string): string[][] {
   switch (shape.kind) {
     case 'object':
       return Object.entries(shape.keys).flatMap(([name, one]) => {
-        if (one.kind === 'later') return []
         const at = path === '' ? name : `${path}.${name}`
         const given = 'default' in one && one.default !== undefined && one.default !== '' ? `\`${one.default}\`` : ''
         const needed = shape.required.includes(name) ? 'required' : given
@@ -259,10 +258,7 @@ function mayBe(shape: Shape): string {
     case 'variant':
       return `object with \`${shape.key}\`: ${Object.keys(shape.of).join(', ')}`
     case 'either':
-      return shape.of
-        .filter(({ kind }) => kind !== 'later')
-        .map(mayBe)
-        .join(', or ')
+      return shape.of.map(mayBe).join(', or ')
     default:
       return allowedWords(shape)
   }

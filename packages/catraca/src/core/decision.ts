@@ -66,6 +66,17 @@ export const generationUnit = 128
 const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')
 const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')
 
+/** How a request is answered to which a decision belongs. */
+export type Answered = 'pass' | 'queue' | 'degrade' | 'mark' | 'reject'
+
+/** Answers other than pass and reject: few are, so decisions do not carry them. */
+const answers = new WeakMap<Decision, Answered>()
+
+/** Notes how the request of a decision is answered. */
+export function sayAnswer(decision: Decision, answer: Answered): void {
+  answers.set(decision, answer)
+}
+
 /** Numbers for receipts, given when they are first asked for: few are, so decisions do not carry them. */
 const receipts = new WeakMap<Decision, number>()
 let lastReceipt = 0
@@ -132,6 +143,14 @@ export class Decision implements Charge {
   /** Why the request was refused; `ok` when it was admitted. */
   get reason(): Reason {
     return reasons[this.state & reasonBits] as Reason
+  }
+
+  /**
+   * How the request is answered: `pass` or `reject`; from a guard also `queue` (it waited for its turn), `degrade` (it was
+   * charged less, and is to be answered with less) and `mark` (it is over the limit and passes all the same).
+   */
+  get answer(): Answered {
+    return answers.get(this) ?? (this.allowed ? 'pass' : 'reject')
   }
 
   /** Name of the policy the figures belong to. */

@@ -77,3 +77,30 @@ function compress(hash: Int32Array, schedule: Int32Array, words: Int32Array, blo
 function rotate(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by))
 }
+
+const blockUnits = 32
+/** The last secret and its inner and outer pads: a program has one. */
+let pads: { secret: string; inner: string; outer: string } | undefined
+
+/**
+ * HMAC-SHA-256 (RFC 2104) of a text, both taken as {@link sha256} takes them, as 64 hexadecimal digits. The key is the
+ * hash of the secret, so secrets of any length do. Without the secret nobody can try values until the hashes meet.
+ */
+export function hmacSha256(secret: string, text: string): string {
+  if (pads?.secret !== secret) {
+    const key = unitsOf(sha256(secret)).padEnd(blockUnits, '\u0000')
+    pads = { secret, inner: mixed(key, 0x3636), outer: mixed(key, 0x5c5c) }
+  }
+  return sha256(pads.outer + unitsOf(sha256(pads.inner + text)))
+}
+
+/** Hexadecimal digits as UTF-16 units, four each. */
+function unitsOf(hex: string): string {
+  return hex.replaceAll(/.{4}/g, (digits) => String.fromCharCode(Number.parseInt(digits, 16)))
+}
+
+function mixed(key: string, pad: number): string {
+  let text = ''
+  for (let at = 0; at < blockUnits; at++) text += String.fromCharCode(key.charCodeAt(at) ^ pad)
+  return text
+}

@@ -5,7 +5,9 @@ import type { PolicyDocument } from '../policy/document.ts'
 import type { Identity } from '../policy/facts.ts'
 import type { RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
+import type { AnswerCache } from './answer-cache.ts'
 import type { Dialect } from './answers.ts'
+import type { Jobs } from './jobs.ts'
 
 /** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
 export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>
@@ -28,6 +30,12 @@ export interface GuardOptions<R = unknown, S extends Store | RemoteStore = Store
    * failed verifications are charged to. `explain` says which.
    */
   store?: S
+  /** Keeps copies of answers for `overflow: [{ stale: … }]`. Default: `memoryCache()`, 32 MiB in this process. */
+  cache?: AnswerCache
+  /** Carries accepted work out; needed where a policy lists `accept`. Closed with the guard. */
+  jobs?: Jobs<R>
+  /** Path at which a GET is answered with the caller's own limits, such as `/rate-limit`. Default: none. */
+  statusPath?: string
   /** Names the guard in a store that serves several. Default `guard`. */
   name?: string
   /** Header fields of answers, one form or several. Default `ietf`. */
@@ -38,15 +46,36 @@ export interface GuardOptions<R = unknown, S extends Store | RemoteStore = Store
   random?: () => number
 }
 
-const optionNames = ['policies', 'identify', 'credential', 'store', 'name', 'headers', 'on', 'random'] as const
+const optionNames = [
+  'policies',
+  'identify',
+  'credential',
+  'store',
+  'cache',
+  'jobs',
+  'statusPath',
+  'name',
+  'headers',
+  'on',
+  'random',
+] as const
 
 /** Throws a `CatracaError` for options of a wrong kind; the document is checked elsewhere. */
 export function checkGuardOptions<R>(options: GuardOptions<R, Store | RemoteStore>): void {
   rejectUnknown(optionNames, options, 'options')
-  const { identify, credential, store, on = {}, random } = options
+  const { identify, credential, store, cache, jobs, statusPath, on = {}, random } = options
   rejectUnknown(eventNames, on, 'options.on')
   for (const [name, value] of Object.entries({ identify, credential, random, ...on })) {
     if (value !== undefined && typeof value !== 'function') throw invalid(`options.${name}`, value, 'a function')
+  }
+  if (cache !== undefined && typeof cache?.get !== 'function') {
+    throw invalid('options.cache', cache, 'a cache such as memoryCache({ … })')
+  }
+  if (jobs !== undefined && typeof jobs?.submit !== 'function') {
+    throw invalid('options.jobs', jobs, 'a runner such as memoryJobs({ run })')
+  }
+  if (statusPath !== undefined && !(typeof statusPath === 'string' && statusPath.startsWith('/'))) {
+    throw invalid('options.statusPath', statusPath, 'a path such as "/rate-limit"')
   }
   if (store !== undefined && typeof store?.open !== 'function') {
     throw invalid('options.store', store, 'a store such as memoryStore({ … })')

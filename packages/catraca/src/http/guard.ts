@@ -1,23 +1,31 @@
-import { later, onClockStep } from '../core/clock.ts'
-import { CatracaError, type DiagnosisCode, helpPage, show } from '../core/errors.ts'
+import { later, nowUs, onClockStep } from '../core/clock.ts'
+import { CatracaError, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener } from '../core/events.ts'
 import { storeEvents } from '../limiter/store-events.ts'
-import type { PolicyDocument } from '../policy/document.ts'
-import { applies, Enforcer } from '../policy/enforcer.ts'
+import type { Mode, ModeEntry, PolicyDocument } from '../policy/document.ts'
+import { Enforcer } from '../policy/enforcer.ts'
 import { type Explanation, explain, factsOf } from '../policy/explain.ts'
 import type { Descriptor, Identity } from '../policy/facts.ts'
-import { guardsVerification } from '../policy/home.ts'
 import { normalPath } from '../policy/path.ts'
 import { type Policies, readPolicies } from '../policy/policy.ts'
-import { Verdict } from '../policy/verdict.ts'
+import { type ReadyAnswer, Verdict } from '../policy/verdict.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { Health, RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
+import { type AnswerCache, memoryCache } from './answer-cache.ts'
 import { type Answer, Answers } from './answers.ts'
-import { checkGuardOptions, type GuardOptions, type Identify, isRemote } from './guard-options.ts'
+import { Diagnoses } from './diagnoses.ts'
+import { checkGuardOptions, type GuardOptions, isRemote } from './guard-options.ts'
+import { jobAnswer, jobIdIn, type Jobs } from './jobs.ts'
+import { keep, keptKey } from './kept-answer.ts'
+import { Overflow } from './overflow.ts'
+import { Passage, type Stations } from './passage.ts'
 import type { GuardRequest } from './request.ts'
 import { RequestFacts } from './request-facts.ts'
+import { isStatus, statusAnswer } from './status.ts'
+import { type Counts, Tally } from './tally.ts'
 import { Trust } from './trust.ts'
+import { TrustWatch } from './trust-watch.ts'
 import { Verification } from './verification.ts'
 
 /** What `explain` gives: at once, or promised where the states live in a shared store. */
@@ -33,12 +41,16 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   private readonly enforcer: Enforcer
   private readonly answers: Answers
   private trust: Trust
-  private readonly identify: Identify<R> | undefined
+  private readonly stations: Stations<R>
+  private readonly statusPath: string | undefined
   private readonly credentialOf: ((request: R) => string | undefined) | undefined
   private readonly ownStore: Store | undefined
   private readonly events = new Emitter()
-  private readonly diagnosed = new Set<DiagnosisCode>()
-  private readonly verification: Verification
+  private readonly diagnoses = new Diagnoses((event) => this.events.emit('diagnosis', event))
+  private readonly watch = new TrustWatch(this.diagnoses)
+  private readonly tally = new Tally()
+  private readonly cache: AnswerCache
+  private readonly jobs: Jobs<R> | undefined
   private readonly stopClock: () => void
   private reports = false
   private closed = false
@@ -46,20 +58,31 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   /** @internal Use {@link createGuard}. */
   constructor(policies: Policies, options: GuardOptions<R, Store | RemoteStore>) {
     const { identify, credential, store, name = 'guard', headers = 'ietf', on = {}, random = Math.random } = options
+    const { cache = memoryCache(), jobs, statusPath } = options
     const shared = isRemote(store) ? store : undefined
     const given = isRemote(store) ? undefined : store
     const memory = given ?? memoryStore()
-    this.identify = identify
     this.credentialOf = credential
     this.ownStore = given === undefined ? memory : undefined
-    this.trust = new Trust(policies.document.trust)
+    this.trust = new Trust(policies.document.trust, 'trust', this.watch)
     this.answers = new Answers(headers, random)
+    this.cache = cache
+    this.jobs = jobs
+    this.statusPath = statusPath
+    this.checkJobs(policies)
     for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
     const hooks = storeEvents(this.events, () => {
       this.closed = true
     })
-    this.enforcer = new Enforcer(policies, memory, shared, name, hooks)
-    this.verification = new Verification(this.enforcer)
+    this.enforcer = new Enforcer(policies, memory, shared, name, hooks, (said) => this.tally.observed(said))
+    this.stations = {
+      enforcer: this.enforcer,
+      verification: new Verification(this.enforcer),
+      overflow: new Overflow(this.enforcer, cache, jobs),
+      identify,
+      checkPlan: (identity) => this.checkPlan(identity),
+    }
+    if (shared === undefined) this.diagnoses.memoryStore()
     this.stopClock = onClockStep((stepMs) => this.events.emit('clock.step', { stepMs, source: 'clock' }))
   }
 
@@ -78,17 +101,23 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   ask(request: GuardRequest<R>): Verdict | Promise<Verdict> {
     if (this.closed) throw new CatracaError('CATRACA_LIMITER_CLOSED', 'the guard was closed')
     if (request.now !== undefined) this.checkNow(request.now)
+    const told = this.ownAnswer(request)
+    if (told !== undefined) return told
     const policies = this.enforcer.current
-    const path = normalPath(request.target, policies.caseSensitive)
-    const address = this.trust.addressOf(request.peer, (name) => request.header(name))
-    const facts = new RequestFacts(request, path, this.trust.networkOf(address))
-    const verdict = new Verdict()
-    verdict.address = address
-    if (isExempt(policies, facts, address)) return verdict
-    const passed = this.enforcer.ask('address', facts, verdict)
-    return typeof passed === 'boolean'
-      ? this.askCaller(passed, request, facts, verdict)
-      : passed.then((known) => this.askCaller(known, request, facts, verdict))
+    const facts = this.factsOf(request)
+    if (isExempt(policies, facts, facts.peer)) {
+      const verdict = new Verdict()
+      verdict.address = facts.peer
+      this.tally.count(verdict)
+      return verdict
+    }
+    const asksWho = this.stations.identify !== undefined || policies.usesCredentials
+    const passage = new Passage(this.stations, request, facts, asksWho ? () => this.credentialIn(request) : undefined)
+    passage.verdict.address = facts.peer
+    const verdict = passage.run()
+    return verdict instanceof Promise
+      ? verdict.then((known) => this.finish(known, request, facts))
+      : this.finish(verdict, request, facts)
   }
 
   /** Header fields that tell the caller what its limits are, names and values in turn. Empty for an exempt request. */
@@ -98,7 +127,9 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
 
   /** What to answer to a request that does not go on to its handler. */
   answerOf(verdict: Verdict): Answer {
-    return this.answers.refusal(verdict)
+    const { ready } = verdict
+    if (ready === undefined) return this.answers.refusal(verdict)
+    return { ...ready, fields: [...ready.fields, ...this.fieldsOf(verdict)] }
   }
 
   /** Gives the permits of a request back; to be called when its answer is over, however it ended. */
@@ -133,21 +164,42 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   /** The same for a request as it came, whose caller is verified for it. Counts nothing. */
   async status(request: GuardRequest<R>): Promise<Explanation[]> {
     const policies = this.enforcer.current
-    const path = normalPath(request.target, policies.caseSensitive)
-    const address = this.trust.addressOf(request.peer, (name) => request.header(name))
-    const facts = new RequestFacts(request, path, this.trust.networkOf(address))
-    facts.identity = (await this.identify?.(request.raw)) || undefined
+    const facts = this.factsOf(request)
+    if (policies.usesCredentials) facts.credential = this.credentialIn(request)
+    facts.identity = (await this.stations.identify?.(request.raw)) || undefined
     const { client } = facts.identity ?? {}
-    const exempt = isExempt(policies, facts, address) || (client !== undefined && policies.exemptClients.has(client))
+    const exempt = isExempt(policies, facts, facts.peer) || (client !== undefined && policies.exemptClients.has(client))
     return explain(this.enforcer, facts, exempt)
   }
 
   /** Replaces the document while requests go on. What was used stays used. Throws, and changes nothing, for a wrong one. */
   replace(document: PolicyDocument): void {
     const policies = readPolicies(document, this.enforcer.isShared)
-    this.trust = new Trust(document.trust)
+    this.checkJobs(policies)
+    this.trust = new Trust(document.trust, 'trust', this.watch)
     this.enforcer.replace(policies)
+    this.tally.replaced()
     this.events.emit('reloaded', { policies: policies.list.map(({ name }) => name) })
+  }
+
+  /**
+   * Changes the mode of one policy while requests go on; what was used stays used. Throws for a name that no policy has, and
+   * for a mode that is none.
+   */
+  setMode(policy: string, mode: Mode | ModeEntry): void {
+    const { document } = this.enforcer.current
+    const entry = Object.hasOwn(document.policies, policy) ? document.policies[policy] : undefined
+    if (entry === undefined) {
+      const allowed = Object.keys(document.policies).join(', ')
+      const message = `policy is ${show(policy)}; allowed: ${allowed}`
+      throw new CatracaError('CATRACA_POLICY_UNKNOWN', message, { path: 'policy', value: policy })
+    }
+    this.replace({ ...document, policies: { ...document.policies, [policy]: { ...entry, mode } } })
+  }
+
+  /** What was counted since the guard was made, by answer, policy, and id of the credential. */
+  get counts(): Counts {
+    return this.tally.counts(this.enforcer.current)
   }
 
   /** Calls `listener` at each event of that name; returns the way to stop. */
@@ -166,38 +218,26 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     this.closed = true
     this.stopClock()
     this.enforcer.close()
+    void this.jobs?.close()
     this.ownStore?.close()
     this.events.clear()
   }
 
-  /** Goes on after the address stage. */
-  private askCaller(
-    passed: boolean,
-    request: GuardRequest<R>,
-    facts: RequestFacts,
-    verdict: Verdict,
-  ): Verdict | Promise<Verdict> {
-    if (!passed) return this.finish(verdict)
-    if (this.identify === undefined) return this.askIdentified(request, facts, verdict)
-    let credential: string | undefined
-    try {
-      credential = this.credentialIn(request)
-    } catch (error) {
-      this.failVerification(facts, verdict, undefined, false)
-      throw error
-    }
-    const known = credential === undefined || this.verification.knows(credential)
-    const room = known ? Infinity : this.verification.room(facts)
-    if (room === Infinity) return this.verify(request, facts, verdict, credential, false)
-    const ticket = this.verification.enter(facts, room)
-    if (ticket === 'go') return this.verify(request, facts, verdict, credential, true)
-    if (ticket === 'refuse') return this.refuseUnverified(facts, verdict)
-    return ticket.then((entry) => {
-      if (entry === 'go') return this.verify(request, facts, verdict, credential, true)
-      // A document that came meanwhile may have no limit for it any more.
-      if (this.verification.room(facts) < Infinity) return this.refuseUnverified(facts, verdict)
-      return this.verify(request, facts, verdict, credential, false)
-    })
+  private factsOf(request: GuardRequest<R>): RequestFacts {
+    const path = normalPath(request.target, this.enforcer.current.caseSensitive)
+    const address = this.trust.addressOf(request.peer, (name) => request.header(name))
+    return new RequestFacts(request, path, this.trust.networkOf(address), address)
+  }
+
+  /** What the guard answers itself: the limits of the caller, and the status of accepted work. Neither is counted. */
+  private ownAnswer(request: GuardRequest<R>): Promise<Verdict> | undefined {
+    const { jobs, statusPath } = this
+    if (jobs === undefined && statusPath === undefined) return undefined
+    const { method, target } = request
+    const id = jobs === undefined ? undefined : jobIdIn(jobs.path, method, target)
+    if (id !== undefined) return told(async () => jobAnswer(await jobs?.find(id)))
+    if (statusPath === undefined || !isStatus(statusPath, method, target)) return undefined
+    return told(async () => statusAnswer(await this.status(request)))
   }
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
@@ -208,132 +248,35 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     return other === '' ? one || undefined : `${one}\n${other}`
   }
 
-  private verify(
-    request: GuardRequest<R>,
-    facts: RequestFacts,
-    verdict: Verdict,
-    credential: string | undefined,
-    gated: boolean,
-  ): Verdict | Promise<Verdict> {
-    let identity: ReturnType<Identify<R>>
-    try {
-      identity = this.identify?.(request.raw)
-    } catch (error) {
-      this.failVerification(facts, verdict, credential, gated)
-      throw error
-    }
-    if (!isThenable<Identity | undefined>(identity))
-      return this.verifiedAs(identity, request, facts, verdict, credential, gated)
-    return Promise.resolve(identity).then(
-      (found) => this.verifiedAs(found, request, facts, verdict, credential, gated),
-      (error: unknown) => {
-        this.failVerification(facts, verdict, credential, gated)
-        throw error
-      },
-    )
-  }
-
-  private verifiedAs(
-    found: Identity | null | undefined,
-    request: GuardRequest<R>,
-    facts: RequestFacts,
-    verdict: Verdict,
-    credential: string | undefined,
-    gated: boolean,
-  ): Verdict | Promise<Verdict> {
-    // A database says null where JavaScript says undefined: it must not count as somebody.
-    const identity = found || undefined
-    facts.identity = identity
-    verdict.identity = identity
-    facts.failed = identity === undefined && credential !== undefined
-    if (credential !== undefined) this.verification.remember(credential, identity !== undefined)
-    try {
-      this.checkPlan(identity)
-      const { client } = identity ?? {}
-      if (client !== undefined && this.enforcer.current.exemptClients.has(client)) {
-        this.enforcer.giveBack(verdict, facts.nowUs)
-        return verdict
-      }
-      // A failure is charged to the policies for anonymous callers here, before its place is given to the next.
-      return this.askIdentified(request, facts, verdict)
-    } finally {
-      if (gated) this.verification.leave(facts)
-    }
-  }
-
-  /** Verification threw: it counts as failed, or throwing would make trying free. */
-  private failVerification(
-    facts: RequestFacts,
-    verdict: Verdict,
-    credential: string | undefined,
-    gated: boolean,
-  ): void {
-    if (credential !== undefined) this.verification.remember(credential, false)
-    facts.failed = credential !== undefined
-    // These policies are in memory, so they are charged when the call returns.
-    void this.enforcer.ask('identity', facts, verdict, guardsVerification)
-    // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
-    this.enforcer.releaseAll(verdict, facts.nowUs)
-    if (gated) this.verification.leave(facts)
-  }
-
-  private askIdentified(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
-    const passed = this.enforcer.ask('identity', facts, verdict)
-    return typeof passed === 'boolean'
-      ? this.askContent(passed, request, facts, verdict)
-      : passed.then((known) => this.askContent(known, request, facts, verdict))
-  }
-
-  /** Goes on after the identity stage. */
-  private askContent(
-    passed: boolean,
-    request: GuardRequest<R>,
-    facts: RequestFacts,
-    verdict: Verdict,
-  ): Verdict | Promise<Verdict> {
-    if (!passed || !this.needsBody(facts)) return this.finish(verdict)
-    let body: unknown
-    try {
-      body = request.body?.()
-    } catch (error) {
-      this.enforcer.giveBack(verdict, facts.nowUs)
-      throw error
-    }
-    if (!isThenable(body)) return this.askBody(body, facts, verdict)
-    return Promise.resolve(body).then(
-      (parsed) => this.askBody(parsed, facts, verdict),
-      (error: unknown) => {
-        this.enforcer.giveBack(verdict, facts.nowUs)
-        throw error
-      },
-    )
-  }
-
-  private askBody(body: unknown, facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
-    facts.body = body
-    const passed = this.enforcer.ask('body', facts, verdict)
-    return typeof passed === 'boolean' ? this.finish(verdict) : passed.then(() => this.finish(verdict))
-  }
-
-  private needsBody(facts: RequestFacts): boolean {
-    for (const policy of this.enforcer.current.list) {
-      if (policy.stage === 'body' && policy.mode !== 'off' && applies(policy, facts)) return true
-    }
-    return false
-  }
-
-  private finish(verdict: Verdict): Verdict | Promise<Verdict> {
+  private finish(verdict: Verdict, request: GuardRequest<R>, facts: RequestFacts): Verdict | Promise<Verdict> {
+    this.tally.count(verdict)
     if (this.reports) this.report(verdict)
-    if (verdict.delayMs === 0 || !verdict.allowed) return verdict
+    if (!verdict.allowed) return verdict
+    if (this.enforcer.current.answers.has('stale')) this.keepCopy(verdict, request, facts)
+    if (verdict.delayMs === 0) return verdict
     return new Promise((resolve) => {
       if (later(verdict.delayMs, () => resolve(verdict)) === undefined) resolve(verdict)
     })
   }
 
-  private refuseUnverified(facts: RequestFacts, verdict: Verdict): Verdict | Promise<Verdict> {
-    this.enforcer.giveBack(verdict, facts.nowUs)
-    verdict.refusing.push(...this.verification.refusals(facts))
-    return this.finish(verdict)
+  /** Asks for a copy of the answer where a policy may want one later; of less than a whole answer none is wanted. */
+  private keepCopy(verdict: Verdict, request: GuardRequest<R>, facts: RequestFacts): void {
+    if (verdict.told !== undefined || request.method !== 'GET') return
+    const wanted = verdict.admitted.some(({ policy }) => {
+      return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'stale')
+    })
+    const key = wanted ? keptKey(request, facts.identity) : undefined
+    if (key === undefined) return
+    const { cache } = this
+    verdict.keepBytes = cache.maxBodyBytes
+    verdict.keep = (answer) => keep(cache, key, answer, (facts.nowUs ?? nowUs()) / 1_000)
+  }
+
+  private checkJobs({ answers }: Policies): void {
+    if (!answers.has('accept') || this.jobs !== undefined) return
+    const message =
+      'options.jobs is missing, and a policy lists accept; allowed: a runner of accepted work such as memoryJobs({ run })'
+    throw new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'options.jobs', value: undefined })
   }
 
   private checkNow(now: number): void {
@@ -346,11 +289,8 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     const { plan } = identity ?? {}
     const { plans, defaultPlan } = this.enforcer.current
     if (plan === undefined || plans.size === 0 || plans.has(plan)) return
-    const code = 'CATRACA_PLAN_UNDECLARED'
-    if (this.diagnosed.has(code)) return
-    this.diagnosed.add(code)
     const message = `a caller has the plan ${show(plan)}, which plans.names does not list; it counts as ${show(defaultPlan)}`
-    this.events.emit('diagnosis', { code, help: helpPage(code), message })
+    this.diagnoses.tell('CATRACA_PLAN_UNDECLARED', message)
   }
 
   private report(verdict: Verdict): void {
@@ -377,9 +317,12 @@ function isExempt(policies: Policies, facts: Pick<RequestFacts, 'method' | 'path
   return policies.document.exempt?.addresses !== undefined && policies.exemptAddresses.has(address)
 }
 
-/** Promises of other libraries too: taken for an identity, one would count as somebody. */
-function isThenable<T = unknown>(value: unknown): value is PromiseLike<T> {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+/** The answer of the guard itself. */
+async function told(answer: () => Promise<ReadyAnswer>): Promise<Verdict> {
+  const verdict = new Verdict()
+  verdict.answer = 'told'
+  verdict.ready = await answer()
+  return verdict
 }
 
 /**

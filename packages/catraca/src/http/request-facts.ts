@@ -1,5 +1,6 @@
 import type { Facts, Identity } from '../policy/facts.ts'
 import type { NormalPath } from '../policy/path.ts'
+import { cookieIn } from './cookie.ts'
 import type { GuardRequest } from './request.ts'
 
 /** The facts of one HTTP request, filled in as they become known. */
@@ -7,17 +8,22 @@ export class RequestFacts implements Facts {
   readonly method: string
   readonly path: NormalPath
   readonly address: string
+  readonly peer: string
+  credential: string | undefined = undefined
   identity: Identity | undefined = undefined
   failed = false
   readonly units: number
-  readonly nowUs: number | undefined
+  nowUs: number | undefined
   body: unknown = undefined
-  private readonly request: GuardRequest
+  readonly request: GuardRequest
+  private params: URLSearchParams | undefined
 
-  constructor(request: GuardRequest, path: NormalPath, address: string) {
+  /** @param address The caller's network as it is counted. @param peer Its whole address. */
+  constructor(request: GuardRequest, path: NormalPath, address: string, peer: string) {
     this.method = request.method
     this.path = path
     this.address = address
+    this.peer = peer
     this.units = request.units ?? 1
     this.nowUs = request.now === undefined ? undefined : Math.round(request.now * 1_000)
     this.request = request
@@ -25,6 +31,21 @@ export class RequestFacts implements Facts {
 
   header(name: string): string | undefined {
     return this.request.header(name)
+  }
+
+  cookie(name: string): string | undefined {
+    return cookieIn(this.request.header('cookie') ?? '', name)
+  }
+
+  query(name: string): string | undefined {
+    if (this.params === undefined) {
+      const { target } = this.request
+      const mark = target.indexOf('?')
+      const hash = target.indexOf('#')
+      this.params = new URLSearchParams(mark === -1 ? '' : target.slice(mark + 1, hash > mark ? hash : undefined))
+    }
+    const values = this.params.getAll(name)
+    return values.length === 0 ? undefined : values.join(',')
   }
 
   /** Texts and numbers that look the same are the same caller: services rarely tell `7` from `"7"`. */

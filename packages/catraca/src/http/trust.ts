@@ -1,8 +1,9 @@
 import { CatracaError, show } from '../core/errors.ts'
 import { rejectUnknown } from '../core/parameters.ts'
-import { canonicalAddress, networkOf } from '../policy/address.ts'
+import { canonicalAddress, nat64Prefix, networkOf, withoutNat64 } from '../policy/address.ts'
 import { AddressList } from '../policy/address-list.ts'
 import { type ForwardingHeader, Hops, maxHops } from './forwarded.ts'
+import type { TrustWatch } from './trust-watch.ts'
 
 /** Which proxies are believed about the address of a caller. Without `proxies` and `from`: none. */
 export interface TrustOptions {
@@ -17,9 +18,11 @@ export interface TrustOptions {
   header?: ForwardingHeader
   /** Bits of an IPv6 address that make one caller: a whole number from 32 to 128. Default 64. */
   ipv6Prefix?: number
+  /** Prefixes (/96) under which NAT64 puts IPv4 addresses, such as `64:ff9b::/96`: they count as the IPv4 address. */
+  nat64?: readonly string[]
 }
 
-const optionNames = ['proxies', 'from', 'header', 'ipv6Prefix'] as const
+const optionNames = ['proxies', 'from', 'header', 'ipv6Prefix', 'nat64'] as const
 const headers: readonly ForwardingHeader[] = ['x-forwarded-for', 'forwarded']
 
 /** Stands for the address of a caller that has none, as over a Unix socket. */
@@ -35,6 +38,10 @@ export class Trust {
   private readonly from: AddressList | undefined
   private readonly header: ForwardingHeader
   private readonly ipv6Prefix: number
+  private readonly nat64: readonly (readonly number[])[]
+  private readonly watch: TrustWatch | undefined
+  /** True when the options say which proxies there are, or that there are none. */
+  private readonly stated: boolean
   /** The peer and the address last asked for: kept-alive connections and proxies repeat theirs. */
   private peer: string | undefined = undefined
   private peerAddress: string = unknown
@@ -44,11 +51,11 @@ export class Trust {
 
   /**
    * @param options Checked here. Throws `CATRACA_OPTION_UNKNOWN` and `CATRACA_OPTION_INVALID`.
-   * @param where Path of the options in the configuration.
+   * @param where Path of the options in the configuration. @param watch Is told what looks like a mistake in them.
    */
-  constructor(options: TrustOptions | undefined, where = 'trust') {
+  constructor(options: TrustOptions | undefined, where = 'trust', watch?: TrustWatch) {
     if (options !== undefined) rejectUnknown(optionNames, options, where)
-    const { proxies, from, header = 'x-forwarded-for', ipv6Prefix = 64 } = options ?? {}
+    const { proxies, from, header = 'x-forwarded-for', ipv6Prefix = 64, nat64 = [] } = options ?? {}
     if (proxies !== undefined) checkInteger(proxies, 0, maxHops, 'proxies', `${where}.proxies`)
     checkInteger(ipv6Prefix, 32, 128, 'bits', `${where}.ipv6Prefix`)
     if (!headers.includes(header)) throw invalid(header, `${where}.header`, headers.map(show).join(', '))
@@ -60,6 +67,13 @@ export class Trust {
     this.proxies = proxies ?? (from === undefined ? 0 : -1)
     this.header = header
     this.ipv6Prefix = ipv6Prefix
+    this.nat64 = nat64.map((text, index) => {
+      const prefix = nat64Prefix(text)
+      if (prefix !== undefined) return prefix
+      throw invalid(text, `${where}.nat64[${index}]`, 'an IPv6 prefix of 96 bits such as 64:ff9b::/96')
+    })
+    this.stated = proxies !== undefined || from !== undefined
+    this.watch = watch
     this.meet(undefined)
   }
 
@@ -72,11 +86,17 @@ export class Trust {
    */
   addressOf(peer: string | undefined, field: (name: string) => string | undefined): string {
     if (peer !== this.peer) this.meet(peer)
-    if (this.proxies === 0 || !this.peerIsTrusted) return this.peerAddress
+    if (this.proxies === 0 || !this.peerIsTrusted) {
+      if (this.watch?.looksAtStrangers === true) this.look(field)
+      return this.peerAddress
+    }
     const value = field(this.header)
     if (value === undefined || value === '') return this.peerAddress
     const hops = new Hops(this.header, value)
-    return (this.proxies === -1 ? this.firstStranger(hops) : this.hopAt(hops, this.proxies)) || this.peerAddress
+    const hop = (this.proxies === -1 ? this.firstStranger(hops) : this.hopAt(hops, this.proxies)) || this.peerAddress
+    const address = this.nat64.length === 0 ? hop : withoutNat64(hop, this.nat64)
+    this.watch?.resolved(address, value)
+    return address
   }
 
   /** What a caller of this address is counted as: IPv4 by itself, IPv6 by its network; `unknown` for other texts. */
@@ -89,9 +109,18 @@ export class Trust {
   }
 
   private meet(peer: string | undefined): void {
-    this.peerAddress = (peer === undefined ? undefined : canonicalAddress(peer)) ?? unknown
-    this.peerIsTrusted = this.from === undefined || this.from.has(this.peerAddress)
+    const address = (peer === undefined ? undefined : canonicalAddress(peer)) ?? unknown
+    this.peerIsTrusted = this.from === undefined || this.from.has(address)
+    this.peerAddress = this.nat64.length === 0 ? address : withoutNat64(address, this.nat64)
     this.peer = peer
+  }
+
+  /** Looks whether somebody who is not believed says through whom it came; who declared `proxies: 0` knows. */
+  private look(field: (name: string) => string | undefined): void {
+    if (this.stated && this.from === undefined) return
+    for (const header of headers) {
+      if (field(header) !== undefined) this.watch?.stranger(this.peerAddress, header, this.stated)
+    }
   }
 
   private hopAt(hops: Hops, position: number): string | undefined {

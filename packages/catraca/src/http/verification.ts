@@ -1,7 +1,7 @@
 import { nowUs as clockUs, later } from '../core/clock.ts'
 import { Decision } from '../core/decision.ts'
 import { reasonCode } from '../core/reason.ts'
-import { type Enforcer, matches } from '../policy/enforcer.ts'
+import { type Enforcer, isEnforced } from '../policy/enforcer.ts'
 import { guardsVerification } from '../policy/home.ts'
 import type { Said } from '../policy/verdict.ts'
 import { VerificationGate } from '../resilience/verification-gate.ts'
@@ -55,7 +55,7 @@ export class Verification {
   room(facts: RequestFacts): number {
     let room = Infinity
     for (const policy of this.enforcer.current.list) {
-      if (!guardsVerification(policy) || !matches(policy, facts)) continue
+      if (!guardsVerification(policy) || !isEnforced(policy, facts)) continue
       room = Math.min(room, Math.floor(this.enforcer.peekHere(policy, facts).remaining / policy.cost))
     }
     return room
@@ -89,7 +89,7 @@ export class Verification {
     const refusing: Said[] = []
     const passing: Said[] = []
     for (const policy of this.enforcer.current.list) {
-      if (!guardsVerification(policy) || !matches(policy, facts)) continue
+      if (!guardsVerification(policy) || !isEnforced(policy, facts)) continue
       const decision = this.enforcer.peekHere(policy, facts)
       ;(decision.allowed ? passing : refusing).push({ policy, decision })
     }

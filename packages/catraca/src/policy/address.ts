@@ -96,6 +96,44 @@ export function networkOf(text: string, ipv6Prefix = 64): string | undefined {
   return mapped === -1 ? `${ipv6Text(masked(groups, ipv6Prefix))}/${ipv6Prefix}` : ipv4Text(mapped)
 }
 
+const privateIpv4: readonly (readonly [from: number, bits: number])[] = [
+  [0x0a000000, 8],
+  [0xac100000, 12],
+  [0xc0a80000, 16],
+  [0x7f000000, 8],
+  [0xa9fe0000, 16],
+  [0x64400000, 10],
+]
+
+/**
+ * True for a canonical address that is nobody's on the internet: private, loopback, link-local, shared by carriers
+ * (RFC 1918, 3927, 6598, 4193, 4291).
+ */
+export function isPrivateAddress(address: string): boolean {
+  const bits = ipv4Bits(address)
+  if (bits !== -1) return privateIpv4.some(([from, length]) => bits >>> (32 - length) === from >>> (32 - length))
+  const groups = ipv6Groups(address)
+  if (groups === undefined) return false
+  const [first = 0] = groups
+  const loopback = groups.every((group, index) => group === (index === 7 ? 1 : 0))
+  return loopback || (first & 0xfe00) === 0xfc00 || (first & 0xffc0) === 0xfe80
+}
+
+/** The six groups of a NAT64 prefix such as `64:ff9b::/96` (RFC 6052); undefined for any other text. */
+export function nat64Prefix(text: string): readonly number[] | undefined {
+  const address = typeof text === 'string' && text.endsWith('/96') ? text.slice(0, -3) : ''
+  const groups = address.includes(':') ? ipv6Groups(address) : undefined
+  return groups === undefined || groups[6] !== 0 || groups[7] !== 0 ? undefined : groups.slice(0, 6)
+}
+
+/** The IPv4 address that a canonical IPv6 address carries under one of the prefixes, else the address as it is. */
+export function withoutNat64(address: string, prefixes: readonly (readonly number[])[]): string {
+  const groups = address.includes(':') ? ipv6Groups(address) : undefined
+  if (groups === undefined) return address
+  const found = prefixes.some((prefix) => prefix.every((group, index) => groups[index] === group))
+  return found ? ipv4Text((groups[6] as number) * 65_536 + (groups[7] as number)) : address
+}
+
 /** The groups with all bits after the first `prefix` cleared. */
 export function masked(groups: readonly number[], prefix: number): number[] {
   return groups.map((group, index) => {

@@ -1,25 +1,12 @@
 import { registry } from '../algorithms/registry.ts'
 import { codes } from '../core/errors.ts'
 import { leaseParameters } from '../stores/lease/options.ts'
+import { overflowShape as overflow } from './overflow.ts'
 import type { ObjectShape, Shape } from './shape.ts'
 
 const namePattern = '^[A-Za-z][A-Za-z0-9_.-]{0,63}$'
 const maxHops = 32
 const clientLike = 'a text that is not empty'
-
-const overflow: Shape = {
-  kind: 'list',
-  min: 1,
-  of: {
-    kind: 'either',
-    of: [
-      { kind: 'choice', of: ['reject'], words: 'answer 429' },
-      { kind: 'later', as: 'object', words: 'of the answers to an excess only reject is there' },
-    ],
-    words: 'reject',
-  },
-  words: 'what happens over the limit; this version has `[reject]`',
-}
 
 const storeFailure: Shape = {
   kind: 'choice',
@@ -76,6 +63,73 @@ function anyOption(): Shape[] {
   ]
 }
 
+const ruleShape: Shape = { kind: 'variant', key: 'algorithm', of: rules, words: 'the algorithm and its options' }
+const planOverrides: Shape = {
+  kind: 'map',
+  name: 'plan',
+  min: 0,
+  of: anyOverride,
+  words: 'what differs for clients of a plan',
+}
+const clientOverrides: Shape = {
+  kind: 'map',
+  name: 'client',
+  min: 0,
+  of: anyOverride,
+  words: 'what differs for one client',
+}
+const cost: Shape & { kind: 'integer' } = {
+  kind: 'integer',
+  unit: 'units',
+  min: 1,
+  max: Number.MAX_SAFE_INTEGER,
+  default: 1,
+  words: 'units each request costs',
+}
+
+const mode: Shape = {
+  kind: 'either',
+  of: [
+    { kind: 'choice', of: ['off', 'observe', 'enforce'], words: 'not asked, counted and reported, or refusing' },
+    {
+      kind: 'object',
+      required: ['enforce'],
+      words: 'enforced for part of the callers',
+      keys: {
+        enforce: {
+          kind: 'object',
+          required: [],
+          words: 'for whom it is enforced: a part of all callers, some clients, or both',
+          keys: {
+            percent: {
+              kind: 'integer',
+              unit: 'percent',
+              min: 0,
+              max: 100,
+              default: 0,
+              words: 'of all keys; a key is always in or always out, and stays in when this grows',
+            },
+            clients: {
+              kind: 'list',
+              min: 0,
+              of: { kind: 'text', like: clientLike, words: 'a client' },
+              words: 'clients it is enforced for',
+            },
+          },
+        },
+        else: {
+          kind: 'choice',
+          of: ['off', 'observe'],
+          default: 'observe',
+          words: 'what it does for all others',
+        },
+      },
+    },
+  ],
+  words:
+    'off, observe or enforce (default): not asked, counted and reported, or refusing; or enforce for part of the callers',
+}
+
 const policy: ObjectShape = {
   kind: 'object',
   required: ['per', 'rule'],
@@ -110,7 +164,9 @@ const policy: ObjectShape = {
           words: 'several that make one key together',
         },
       ],
-      words: 'what makes one caller: address, client, user, tenant, service, header:<name>, body:<field>, or a list',
+      words:
+        'what makes one caller: address, address/48, client, user, tenant, service, api-key, plan, route, header:<name>, ' +
+        'cookie:<name>, query:<name>, path:<name>, body:<field>, or a list',
     },
     tag: {
       kind: 'text',
@@ -119,17 +175,10 @@ const policy: ObjectShape = {
         'by what a cluster keeps states together, so that policies with equal values are charged all or nothing: a part of ' +
         'per, tenant where per counts clients or users, or service; the key itself when it is left out',
     },
-    rule: { kind: 'variant', key: 'algorithm', of: rules, words: 'the algorithm and its options' },
-    plans: { kind: 'map', name: 'plan', min: 0, of: anyOverride, words: 'what differs for clients of a plan' },
-    clients: { kind: 'map', name: 'client', min: 0, of: anyOverride, words: 'what differs for one client' },
-    cost: {
-      kind: 'integer',
-      unit: 'units',
-      min: 1,
-      max: Number.MAX_SAFE_INTEGER,
-      default: 1,
-      words: 'units each request costs',
-    },
+    rule: ruleShape,
+    plans: planOverrides,
+    clients: clientOverrides,
+    cost,
     insteadOf: {
       kind: 'text',
       like: 'the name of another policy',
@@ -141,14 +190,7 @@ const policy: ObjectShape = {
       default: 'admitted',
       words: 'whether a refusal by a later stage gives the charge back (admitted) or not (attempts)',
     },
-    mode: {
-      kind: 'either',
-      of: [
-        { kind: 'choice', of: ['off', 'observe', 'enforce'], words: 'not asked, counted and reported, or refusing' },
-        { kind: 'later', as: 'object', words: 'a mode for part of the traffic' },
-      ],
-      words: 'off, observe or enforce (default): not asked, counted and reported, or refusing',
-    },
+    mode,
     overflow,
     advice: {
       kind: 'map',
@@ -179,7 +221,12 @@ const policy: ObjectShape = {
         window: { kind: 'duration', words: 'in any span of this length' },
       },
     },
-    candidate: { kind: 'later', as: 'any', words: 'a rule that is tried beside the enforced one' },
+    candidate: {
+      kind: 'object',
+      required: ['rule'],
+      words: 'a rule that is tried beside this one: counted and reported, refusing nothing',
+      keys: { rule: ruleShape, plans: planOverrides, clients: clientOverrides, cost },
+    },
     lease: {
       kind: 'object',
       required: ['block'],
@@ -240,6 +287,12 @@ export const documentShape: ObjectShape = {
           max: 128,
           default: 64,
           words: 'bits of an IPv6 address that make one caller',
+        },
+        nat64: {
+          kind: 'list',
+          min: 1,
+          of: { kind: 'text', like: 'a prefix such as "64:ff9b::/96"', words: 'a prefix of 96 bits' },
+          words: 'prefixes under which NAT64 puts IPv4 addresses; such an address counts as the IPv4 address',
         },
       },
     },
@@ -316,6 +369,13 @@ export const documentShape: ObjectShape = {
           words: 'clients',
         },
       },
+    },
+    hashSecret: {
+      kind: 'pattern',
+      like: 'a text of 16 characters or more',
+      pattern: '^[\\s\\S]{16,}$',
+      secret: true,
+      words: 'turns secrets that callers send into keys; the same on all instances; needed by per: api-key',
     },
     caseSensitive: { kind: 'flag', default: false, words: 'routes tell upper and lower case apart' },
     capacity: {

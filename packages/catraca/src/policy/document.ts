@@ -1,6 +1,7 @@
 import type { RuleChange } from '../core/decision.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LeaseOptions } from '../stores/lease/options.ts'
+import type { OverflowEntry } from './overflow.ts'
 
 /**
  * A policy document: who may ask for how much. The same object whether it is written in code or read from a file.
@@ -18,6 +19,11 @@ export interface PolicyDocument {
   storeFailure?: StoreFailureEntry
   /** What is never counted. */
   exempt?: { routes?: string[]; addresses?: string[]; clients?: string[] }
+  /**
+   * Turns secrets that callers send (API keys, header values, cookies, query parameters) into keys that are of no use to
+   * who sees them: at least 16 characters, the same on all instances. Needed by `per: api-key`.
+   */
+  hashSecret?: string
   /** Routes are compared with upper and lower case told apart. Default false. */
   caseSensitive?: boolean
   /** What the service can sustain, and how many clients each plan has: for `check` alone. */
@@ -37,6 +43,8 @@ export interface TrustEntry {
   header?: 'x-forwarded-for' | 'forwarded'
   /** Bits of an IPv6 address that make one caller, 32 to 128. Default 64. */
   ipv6Prefix?: number
+  /** Prefixes (/96) under which NAT64 puts IPv4 addresses, such as `64:ff9b::/96`: they count as the IPv4 address. */
+  nat64?: string[]
 }
 
 export interface StoreFailureEntry {
@@ -55,6 +63,16 @@ export type StoreFailure = 'local' | 'open' | 'closed'
 /** Off: not asked. Observe: counted and reported, never refusing. Enforce: refusing. */
 export type Mode = 'off' | 'observe' | 'enforce'
 
+/**
+ * Enforced for part of the callers: `percent` of all keys, always the same ones, and the clients named. The others are
+ * counted as `else` says.
+ */
+export interface ModeEntry {
+  enforce: { percent?: number; clients?: string[] }
+  /** Default `observe`. */
+  else?: 'off' | 'observe'
+}
+
 /** Who is known to ask: nobody verified, a client, or a user. */
 export type IdentityMatch = 'anonymous' | 'client' | 'user'
 
@@ -63,8 +81,9 @@ export interface PolicyEntry {
   /** The requests it is about. Default: all. */
   match?: { identity?: IdentityMatch; routes?: string[] }
   /**
-   * What makes one caller: `address`, `client`, `user`, `tenant`, `service` (everybody together), `header:<name>` or
-   * `body:<field>`; several make one key.
+   * What makes one caller: `address` (`address/48`: a wider IPv6 network), `client`, `user`, `tenant`, `service` (everybody
+   * together), `api-key`, `plan`, `route`, `header:<name>`, `cookie:<name>`, `query:<name>`, `path:<name>` (a parameter of
+   * its routes) or `body:<field>`; several make one key.
    */
   per: string | string[]
   rule: RuleEntry
@@ -85,9 +104,14 @@ export interface PolicyEntry {
   /** `attempts`: a refusal by a later stage does not give the charge back. Default `admitted`. */
   charge?: 'admitted' | 'attempts'
   /** Default `enforce`. */
-  mode?: Mode
-  /** What happens over the limit. Default and only form in this version: `[reject]`. */
-  overflow?: 'reject'[]
+  mode?: Mode | ModeEntry
+  /** What a request over the limit is answered, tried in this order. Default `[reject]`. */
+  overflow?: OverflowEntry[]
+  /**
+   * A rule that is tried beside this one: counted for the same requests, refusing nothing, and reported under the name of
+   * the policy with `.candidate` behind it.
+   */
+  candidate?: CandidateEntry
   /** What the caller can do instead, by name; told in the refusal. */
   advice?: Record<string, string>
   /** Default: that of `defaults`, else `local`. */
@@ -113,8 +137,16 @@ export interface RuleEntry {
   [option: string]: unknown
 }
 
+/** A rule to be tried, with what differs for plans and clients; without `cost` requests cost what they cost the policy. */
+export interface CandidateEntry {
+  rule: RuleEntry
+  plans?: Record<string, OverrideEntry>
+  clients?: Record<string, OverrideEntry>
+  cost?: number
+}
+
 /** Options of the policy's algorithm, and `overflow`. */
 export interface OverrideEntry {
-  overflow?: 'reject'[]
+  overflow?: OverflowEntry[]
   [option: string]: unknown
 }

@@ -4,12 +4,14 @@ import type { Rule } from '../core/rule.ts'
 import { shareOf } from '../stores/failure/share.ts'
 import type { Health, RemoteHooks, RemoteStore, Siblings, StoreFailureOptions } from '../stores/remote.ts'
 import type { Ledger, Store } from '../stores/store.ts'
+import type { Mode } from './document.ts'
 import type { Facts } from './facts.ts'
 import { type Home, staysHere, staysInProcess } from './home.ts'
 import { keyOf } from './key-part.ts'
+import { modeFor } from './mode.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
 import { type Question, SharedPart } from './shared-part.ts'
-import type { Verdict } from './verdict.ts'
+import type { Refused, Said, Verdict } from './verdict.ts'
 
 /** Narrows a question to some policies. */
 type Only = ((policy: Policy) => boolean) | undefined
@@ -33,9 +35,22 @@ export class Enforcer implements Issuer {
   /** Time last given by a caller, in µs; what has no time of its own goes by it. */
   private givenUs: number | undefined
 
-  /** @param shared Needs a document that says how many instances there are. */
-  constructor(policies: Policies, memory: Store, shared: RemoteStore | undefined, name: string, hooks: RemoteHooks) {
+  private readonly onObserved: (said: Said) => void
+
+  /**
+   * @param shared Needs a document that says how many instances there are. @param onObserved Is told what each observed
+   * policy says, also where no request waited for it.
+   */
+  constructor(
+    policies: Policies,
+    memory: Store,
+    shared: RemoteStore | undefined,
+    name: string,
+    hooks: RemoteHooks,
+    onObserved: (said: Said) => void = () => {},
+  ) {
     this.policies = policies
+    this.onObserved = onObserved
     this.siblings = shared?.siblings
     const homeOf = this.homes(shared !== undefined)
     this.byStage = stacksOf(policies, homeOf)
@@ -92,9 +107,9 @@ export class Enforcer implements Issuer {
   }
 
   /**
-   * Asks the policies of one stage and adds what they say to `verdict`. False when the request is refused: what was
-   * charged before, at earlier stages too, was given back then, except by policies that count attempts. A promise, which
-   * does not reject, where the shared store has to be asked.
+   * Asks the policies of one stage and adds what they say to `verdict`. False when the request is refused, by the policies
+   * in `verdict.refusing`: nothing of their stack was charged. What was charged before stays so, until the caller either
+   * asks {@link Enforcer.again} or gives it back. A promise, which does not reject, where the shared store has to be asked.
    *
    * Nobody waits for observed policies alone: what they say comes into the verdict later then.
    *
@@ -104,16 +119,44 @@ export class Enforcer implements Issuer {
     if (facts.nowUs !== undefined) this.given(facts.nowUs)
     const { memory, shared } = this.byStage[stage]
     for (const policy of memory.observed) {
-      if (!isAsked(policy, facts, only)) continue
-      verdict.observed.push({ policy, decision: this.takeHere(policy, facts, true) })
+      if (!isAsked(policy, facts, only, 'observe')) continue
+      this.observe({ policy, decision: this.takeHere(policy, facts, true) }, verdict)
     }
-    const asked = select(memory.enforced, facts, only)
+    const asked = select(memory.enforced, facts, only, 'enforce')
     if (asked.length > 0) {
       const { members, keys, costs } = this.question(asked, facts)
       const decision = this.ledger.applySome(members, keys, costs, facts.nowUs, true)
-      if (!this.settle(asked, decision, facts, verdict)) return false
+      if (!this.settle(asked, decision, verdict)) {
+        verdict.refused = { stage, asked, home: 'memory' }
+        return false
+      }
     }
-    return shared === undefined ? true : this.askShared(shared, facts, verdict, only)
+    return shared === undefined ? true : this.askShared(shared, stage, facts, verdict, only)
+  }
+
+  /**
+   * Asks the stack that refused once more, in another way, and then the rest of its stage. As {@link Enforcer.ask}.
+   *
+   * @param change `cost` gives another cost than the policy's; policies in `without` are not asked.
+   */
+  again(
+    facts: Facts,
+    verdict: Verdict,
+    change: { readonly cost?: (policy: Policy) => number; readonly without?: ReadonlySet<Policy> },
+  ): boolean | Promise<boolean> {
+    const { asked: all, home } = verdict.refused as Refused
+    const asked = all.filter((policy) => change.without?.has(policy) !== true)
+    verdict.refusing.length = 0
+    if (asked.length === 0) return this.askRest(facts, verdict)
+    const question = this.question(asked, facts, change.cost)
+    const { members, keys, costs } = question
+    const answer =
+      home === 'memory'
+        ? this.ledger.applySome(members, keys, costs, facts.nowUs, true)
+        : (this.shared as SharedPart).take(question)
+    const goOn = (decision: Decision): boolean | Promise<boolean> =>
+      this.settle(asked, decision, verdict) && this.askRest(facts, verdict)
+    return answer instanceof Promise ? answer.then(goOn) : goOn(answer)
   }
 
   /** What a policy would say, without charging it; a promise for one in the shared store. */
@@ -132,7 +175,7 @@ export class Enforcer implements Issuer {
     return variantOf(policy, facts, this.policies)
   }
 
-  /** Gives back what a verdict charged, all of it or up to `units` of each; says nothing of policies that count attempts. */
+  /** Gives back what a verdict charged, but by policies that count attempts. */
   giveBack(verdict: Verdict, nowUs = this.nowUs()): void {
     const kept = verdict.admitted.filter(({ policy }) => policy.keepsAttempts)
     for (const { policy, decision } of verdict.admitted) {
@@ -192,36 +235,54 @@ export class Enforcer implements Issuer {
     this.ledger.given(nowUs)
   }
 
+  /** The part of a stage behind the stack that refused at first and has passed now. */
+  private askRest(facts: Facts, verdict: Verdict): boolean | Promise<boolean> {
+    const { stage, home } = verdict.refused as Refused
+    verdict.refused = undefined
+    const { shared } = this.byStage[stage]
+    return home === 'shared' || shared === undefined ? true : this.askShared(shared, stage, facts, verdict, undefined)
+  }
+
   private askShared(
     { enforced, observed }: Stacked,
+    stage: Stage,
     facts: Facts,
     verdict: Verdict,
     only: Only,
   ): boolean | Promise<boolean> {
     const shared = this.shared as SharedPart
     const beside: Promise<void>[] = []
-    for (const policy of select(observed, facts, only)) {
+    for (const policy of select(observed, facts, only, 'observe')) {
       const answer = shared.take(this.question([policy], facts))
-      if (!(answer instanceof Promise)) verdict.observed.push({ policy, decision: answer })
-      else beside.push(answer.then((decision) => void verdict.observed.push({ policy, decision })))
+      if (!(answer instanceof Promise)) this.observe({ policy, decision: answer }, verdict)
+      else beside.push(answer.then((decision) => this.observe({ policy, decision }, verdict)))
     }
-    const asked = select(enforced, facts, only)
+    const asked = select(enforced, facts, only, 'enforce')
     if (asked.length === 0) return true
+    const settle = (decision: Decision): boolean => {
+      const passed = this.settle(asked, decision, verdict)
+      if (!passed) verdict.refused = { stage, asked, home: 'shared' }
+      return passed
+    }
     const answer = shared.take(this.question(asked, facts))
-    if (!(answer instanceof Promise)) return this.settle(asked, answer, facts, verdict)
+    if (!(answer instanceof Promise)) return settle(answer)
     // The trips are under way together, so the observed ones take no longer.
-    if (beside.length === 0) return answer.then((decision) => this.settle(asked, decision, facts, verdict))
-    return Promise.all([answer, ...beside]).then(([decision]) => this.settle(asked, decision, facts, verdict))
+    if (beside.length === 0) return answer.then(settle)
+    return Promise.all([answer, ...beside]).then(([decision]) => settle(decision))
+  }
+
+  private observe(said: Said, verdict: Verdict): void {
+    verdict.observed.push(said)
+    this.onObserved(said)
   }
 
   /** Adds the answer of a stack to a verdict. */
-  private settle(asked: readonly Policy[], decision: Decision, facts: Facts, verdict: Verdict): boolean {
+  private settle(asked: readonly Policy[], decision: Decision, verdict: Verdict): boolean {
     const { stack } = decision
     if (decision.allowed) {
       for (let at = 0; at < asked.length; at++) this.admit(verdict, asked[at] as Policy, stack[at] as Decision)
       return true
     }
-    this.giveBack(verdict, facts.nowUs)
     for (let at = 0; at < stack.length; at++) {
       const one = stack[at] as Decision
       if (!one.allowed) verdict.refusing.push({ policy: spoke(asked, at, one), decision: one })
@@ -231,11 +292,11 @@ export class Enforcer implements Issuer {
     return false
   }
 
-  private question(asked: readonly Policy[], facts: Facts): Question {
+  private question(asked: readonly Policy[], facts: Facts, cost = ownCost): Question {
     const members = asked.map((policy) => this.places[variantOf(policy, facts, this.policies).member] as number)
     const keys = asked.map(({ parts }) => keyOf(parts, facts))
     const costs: number[] = []
-    for (const policy of asked) costs.push(policy.cost * facts.units)
+    for (const policy of asked) costs.push(cost(policy) * facts.units)
     const tagged = asked.some(({ tag }) => tag !== undefined)
     const tags = tagged ? asked.map(({ tag, parts }) => keyOf(tag ?? parts, facts)) : undefined
     return { members, keys, costs, tags }
@@ -279,7 +340,7 @@ function stacksOf({ list }: Policies, homeOf: HomeOf): Record<Stage, Stacks> {
   const of = (stage: Stage): Stacks => {
     const at = (home: Home): Stacked => ({
       enforced: list.filter((one) => one.stage === stage && one.mode === 'enforce' && homeOf(one) === home),
-      observed: list.filter((one) => one.stage === stage && one.mode === 'observe' && homeOf(one) === home),
+      observed: list.filter((one) => one.stage === stage && mayObserve(one) && homeOf(one) === home),
     })
     const shared = at('shared')
     const none = shared.enforced.length === 0 && shared.observed.length === 0
@@ -303,15 +364,24 @@ function spoke(asked: readonly Policy[], at: number, { policy: name }: Decision)
   return policy?.name === name ? policy : (asked.find((one) => one.name === name) ?? (asked[0] as Policy))
 }
 
-/** The policies that speak about a request. */
-function select(policies: readonly Policy[], facts: Facts, only: Only): Policy[] {
+function ownCost({ cost }: Policy): number {
+  return cost
+}
+
+function mayObserve({ mode, split }: Policy): boolean {
+  return mode === 'observe' || split?.otherwise === 'observe'
+}
+
+/** The policies that speak about a request in a mode. */
+function select(policies: readonly Policy[], facts: Facts, only: Only, mode: Mode): Policy[] {
   const asked: Policy[] = []
-  for (const policy of policies) if (isAsked(policy, facts, only)) asked.push(policy)
+  for (const policy of policies) if (isAsked(policy, facts, only, mode)) asked.push(policy)
   return asked
 }
 
-function isAsked(policy: Policy, facts: Facts, only: Only): boolean {
-  return applies(policy, facts) && only?.(policy) !== false
+function isAsked(policy: Policy, facts: Facts, only: Only, mode: Mode): boolean {
+  if (!applies(policy, facts) || only?.(policy) === false) return false
+  return policy.split === undefined || modeFor(policy, facts) === mode
 }
 
 /** True when a policy speaks about a request: it matches, and no enforced policy that applies stands in for it. */
@@ -324,7 +394,12 @@ export function applies(policy: Policy, facts: Facts): boolean {
 
 /** True when a policy surely stands in for another: a path that servers read in different ways must not choose the laxer. */
 export function displaces(policy: Policy, facts: Facts): boolean {
-  return policy.mode === 'enforce' && applies(policy, facts) && isOnRoute(policy, facts, true)
+  return modeFor(policy, facts) === 'enforce' && applies(policy, facts) && isOnRoute(policy, facts, true)
+}
+
+/** True when a policy is enforced for a request, whatever stands in for it. */
+export function isEnforced(policy: Policy, facts: Facts): boolean {
+  return matches(policy, facts) && modeFor(policy, facts) === 'enforce'
 }
 
 /** True when a request is one of those a policy is about. */

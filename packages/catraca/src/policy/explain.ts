@@ -7,6 +7,7 @@ import { applies, displaces, type Enforcer, matches, planOf } from './enforcer.t
 import type { Descriptor, Facts, Identity } from './facts.ts'
 import type { Home } from './home.ts'
 import { valueOf } from './key-part.ts'
+import { modeFor } from './mode.ts'
 import { normalPath } from './path.ts'
 import type { Policies, Policy, Stage } from './policy.ts'
 import { ruleWords } from './words.ts'
@@ -79,7 +80,7 @@ function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: bool
     applies: notAsked === undefined,
     ...(notAsked !== undefined && { notAsked }),
     stage: policy.stage,
-    mode: policy.mode,
+    mode: modeFor(policy, facts),
     key: policy.parts.map((part) => ({ part: part.text, value: valueOf(part, facts) })),
     plan: facts.identity === undefined ? undefined : planOf(facts.identity.plan, enforcer.current),
     variant: label,
@@ -105,7 +106,7 @@ export function explainedLease(rule: Rule, terms: LeaseTerms, { storeFailure }: 
 }
 
 function reasonNotAsked(policy: Policy, facts: Facts): NotAsked | undefined {
-  if (policy.mode === 'off') return 'off'
+  if (modeFor(policy, facts) === 'off') return 'off'
   if (!matches(policy, facts)) {
     const anywhere = { ...policy, routes: undefined }
     return matches(anywhere, facts) ? 'other route' : 'other identity'
@@ -132,11 +133,15 @@ export function factsOf(
     method,
     path: normalPath(path, caseSensitive),
     address: networkOf(address),
+    peer: address,
+    credential: attributes['api-key'],
     identity: Object.keys(identity).length === 0 ? undefined : identity,
     failed: false,
     units: 1,
     nowUs: now === undefined ? undefined : Math.round(now * 1_000),
     header: (name) => attributes[`header:${name}`],
+    cookie: (name) => attributes[`cookie:${name}`],
+    query: (name) => attributes[`query:${name}`],
     bodyField: (name) => attributes[`body:${name}`],
   }
 }

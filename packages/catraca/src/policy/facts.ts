@@ -22,7 +22,10 @@ export interface Descriptor {
   readonly method: string
   /** The path as a caller writes it. */
   readonly path: string
-  /** `address`, `client`, `user`, `tenant`, `plan`, `header:<name>`, `body:<field>`. */
+  /**
+   * `address`, `client`, `user`, `tenant`, `plan`, `api-key`, `header:<name>`, `cookie:<name>`, `query:<name>`,
+   * `body:<field>`.
+   */
   readonly attributes?: Readonly<Record<string, string | undefined>>
   /** Milliseconds since the epoch, for tests and simulators. */
   readonly now?: number
@@ -34,6 +37,10 @@ export interface Facts {
   readonly path: NormalPath
   /** The caller's network as it is counted. */
   readonly address: string
+  /** The caller's whole address. */
+  readonly peer: string
+  /** The credential that the request carries, valid or not. */
+  readonly credential: string | undefined
   readonly identity: Identity | undefined
   /** True when a credential was shown and is not valid: nothing stands in for the limit of unverified callers then. */
   readonly failed: boolean
@@ -43,6 +50,10 @@ export interface Facts {
   readonly nowUs: number | undefined
   /** A request header by lower-case name. */
   header(name: string): string | undefined
+  /** A cookie by name; the first where there are several. */
+  cookie(name: string): string | undefined
+  /** A parameter of the query; several of one name are one text. */
+  query(name: string): string | undefined
   /** A member of the body that is a text, a number or a truth value, as text. */
   bodyField(name: string): string | undefined
 }

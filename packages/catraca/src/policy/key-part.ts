@@ -1,26 +1,103 @@
-import { sha256 } from '../core/sha256.ts'
+import { hmacSha256, sha256 } from '../core/sha256.ts'
+import { networkOf } from './address.ts'
 import type { Facts } from './facts.ts'
+import type { Route } from './route.ts'
+
+/** What a key is made of. `param` is written `path:<name>`. */
+export type PartKind =
+  | 'address'
+  | 'client'
+  | 'user'
+  | 'tenant'
+  | 'service'
+  | 'api-key'
+  | 'plan'
+  | 'route'
+  | 'header'
+  | 'cookie'
+  | 'query'
+  | 'param'
+  | 'body'
 
 /** Where a part of a key comes from. */
 export interface KeyPart {
   /** As written in `per`. */
   readonly text: string
-  readonly kind: 'address' | 'client' | 'user' | 'tenant' | 'service' | 'header' | 'body'
-  /** Lower-case header name, or name of the body's member. */
+  readonly kind: PartKind
+  /** Lower-case header name, name of a cookie, query parameter, path parameter or member of the body. */
   readonly name: string
+  /** The value a request has for it. */
+  readonly read: (facts: Facts) => string | undefined
 }
 
-const plain = ['address', 'client', 'user', 'tenant', 'service'] as const
-export const partWords = 'address, client, user, tenant, service, header:<name> or body:<field>'
+/** What a part may need to know of its document and policy. */
+export interface PartContext {
+  /** Routes of the policy; undefined for all requests. */
+  readonly routes: readonly Route[] | undefined
+  /** The secret that keys of credentials are made with. */
+  readonly hashSecret: string | undefined
+  /** The declared plan that a caller's plan counts as. */
+  readonly planOf: (plan: string | undefined) => string | undefined
+}
+
+export const partWords =
+  'address, address/48, client, user, tenant, service, api-key, plan, route, header:<name>, cookie:<name>, ' +
+  'query:<name>, path:<name> or body:<field>'
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 
 /** Reads one entry of `per`; undefined when it is none. */
-export function parsePart(text: string): KeyPart | undefined {
-  const kind = plain.find((name) => name === text)
-  if (kind !== undefined) return { text, kind, name: '' }
-  const header = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128})$/.exec(text)?.[1]
-  if (header !== undefined) return { text, kind: 'header', name: header.toLowerCase() }
-  const field = /^body:(.{1,128})$/s.exec(text)?.[1]
-  return field === undefined ? undefined : { text, kind: 'body', name: field }
+export function parsePart(text: string, context: PartContext): KeyPart | undefined {
+  const { hashSecret } = context
+  // A value that the caller sends may be a secret, and secrets never become keys.
+  const hidden = (value: string | undefined): string | undefined =>
+    value === undefined || value === '' ? undefined : hashSecret === undefined ? sha256(value) : hmacSha256(hashSecret, value)
+  const part = (kind: PartKind, name: string, read: KeyPart['read']): KeyPart => ({ text, kind, name, read })
+  switch (text) {
+    case 'address':
+      return part('address', '', ({ address }) => address)
+    case 'client':
+    case 'user':
+    case 'tenant':
+      return part(text, '', ({ identity }) => identity?.[text])
+    case 'service':
+      return part('service', '', () => 'service')
+    case 'api-key':
+      return part('api-key', '', (facts) => hidden(facts.credential))
+    case 'plan':
+      return part('plan', '', ({ identity }) => (identity === undefined ? undefined : context.planOf(identity.plan)))
+    case 'route':
+      return part('route', '', ({ method, path }) => context.routes?.find((one) => one.matches(method, path))?.text)
+    default:
+  }
+  const bits = /^address\/(\d{1,3})$/.exec(text)?.[1]
+  if (bits !== undefined) {
+    const prefix = Number(bits)
+    const fits = prefix >= 16 && prefix <= 128
+    return fits ? part('address', bits, (facts) => networkOf(facts.peer, prefix) ?? facts.address) : undefined
+  }
+  const colon = text.indexOf(':')
+  const name = text.slice(colon + 1)
+  if (colon === -1 || name === '' || name.length > 128) return undefined
+  switch (text.slice(0, colon)) {
+    case 'header': {
+      const lower = name.toLowerCase()
+      return token.test(name) ? part('header', lower, (facts) => hidden(facts.header(lower))) : undefined
+    }
+    case 'cookie':
+      return token.test(name) ? part('cookie', name, (facts) => hidden(facts.cookie(name))) : undefined
+    case 'query':
+      return part('query', name, (facts) => hidden(facts.query(name)))
+    case 'path':
+      return part('param', name, ({ method, path }) => {
+        const route = context.routes?.find((one) => one.matches(method, path))
+        return route?.params(path)?.[name]
+      })
+    case 'body':
+      return part('body', name, (facts) => facts.bodyField(name))
+    default:
+      return undefined
+  }
 }
 
 /**
@@ -49,27 +126,5 @@ function escaped(value: string | undefined): string {
 
 /** The value of a part; an empty one counts as missing. */
 export function valueOf(part: KeyPart, facts: Facts): string | undefined {
-  return rawValue(part, facts) || undefined
-}
-
-function rawValue({ kind, name }: KeyPart, facts: Facts): string | undefined {
-  switch (kind) {
-    case 'address':
-      return facts.address
-    case 'client':
-      return facts.identity?.client
-    case 'user':
-      return facts.identity?.user
-    case 'tenant':
-      return facts.identity?.tenant
-    case 'service':
-      return 'service'
-    case 'header': {
-      // A header may be a secret, and secrets never become keys.
-      const value = facts.header(name)
-      return value === undefined || value === '' ? undefined : sha256(value)
-    }
-    default:
-      return facts.bodyField(name)
-  }
+  return part.read(facts) || undefined
 }

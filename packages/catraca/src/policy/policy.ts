@@ -6,10 +6,14 @@ import { nearest } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
 import { leaseTerms } from '../stores/lease/options.ts'
 import type { StoreFailureOptions } from '../stores/remote.ts'
+import { nat64Prefix } from './address.ts'
 import { AddressList } from './address-list.ts'
-import type { IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
+import type { CandidateEntry, IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
 import { documentShape, overrideShape } from './document-shape.ts'
-import { type KeyPart, parsePart, partWords } from './key-part.ts'
+import { staysInProcess } from './home.ts'
+import { type KeyPart, type PartContext, parsePart, partWords } from './key-part.ts'
+import { readMode, type Split } from './mode.ts'
+import { type OverflowEntry, readOverflow, rejectOnly, type Strategy } from './overflow.ts'
 import { parseRoute, type Route } from './route.ts'
 import { type Place, type Problem, placeText, problemsOf, unknownKey } from './shape.ts'
 
@@ -22,6 +26,8 @@ export interface Variant {
   /** `default`, `plan pro` or `client acme`. */
   readonly label: string
   readonly rule: Rule
+  /** What a request over the limit is answered; the last is `reject`. */
+  readonly overflow: readonly Strategy[]
   /** Its place among all variants of all policies. */
   readonly member: number
 }
@@ -38,6 +44,8 @@ export interface Policy {
   readonly parts: readonly KeyPart[]
   readonly cost: number
   readonly mode: Mode
+  /** Set where it is enforced for part of its callers; `mode` is then `enforce`. */
+  readonly split: Split | undefined
   readonly keepsAttempts: boolean
   readonly onStoreFailure: StoreFailure
   readonly onRuleChange: RuleChange
@@ -52,6 +60,8 @@ export interface Policy {
   readonly byClient: ReadonlyMap<string, Variant> | undefined
   /** Policies that stand in for this one where they are enforced. */
   readonly displacedBy: readonly Policy[]
+  /** The policy beside which this one is tried. */
+  readonly candidateOf: string | undefined
 }
 
 /** A checked document. Made by {@link readPolicies}. */
@@ -68,6 +78,10 @@ export interface Policies {
   readonly exemptRoutes: readonly Route[]
   readonly exemptAddresses: AddressList
   readonly exemptClients: ReadonlySet<string>
+  /** Kinds of answers that some policy lists. */
+  readonly answers: ReadonlySet<Strategy['kind']>
+  /** True where some policy counts by credential. */
+  readonly usesCredentials: boolean
 }
 
 /**
@@ -104,6 +118,23 @@ export function problemError({ code, place, value, words }: Problem, more = 0): 
 
 type Draft = { -readonly [K in keyof Policy]: Policy[K] } & { displacedBy: Policy[] }
 
+/** Behind the name of a policy: its candidate. */
+const candidateSuffix = '.candidate'
+/** What a candidate has from its policy: whom it counts, and how. */
+const sharedWithCandidate: readonly string[] = [
+  'per',
+  'match',
+  'cost',
+  'charge',
+  'onStoreFailure',
+  'onRuleChange',
+  'refunds',
+  'tag',
+  'exact',
+]
+/** Rules behind which requests have places in a line of their own also where many instances count together. */
+const reserving: readonly string[] = ['token-bucket', 'gcra', 'leaky-meter', 'leaky-queue']
+
 /** Reads a document whose shape is right, collecting what is wrong in its meaning. */
 class Reader {
   readonly problems: Problem[] = []
@@ -114,19 +145,25 @@ class Reader {
   private readonly exemptRoutes: readonly Route[]
   private readonly exemptAddresses: AddressList
   private readonly storeFailure: StoreFailureOptions | undefined
+  private readonly shared: boolean
 
   constructor(document: PolicyDocument, shared: boolean) {
     this.document = document
+    this.shared = shared
     this.plans = this.readPlans()
     this.storeFailure = this.readStoreFailure(shared)
     const { exempt = {}, trust } = document
     this.exemptRoutes = this.routes(exempt.routes ?? [], ['exempt', 'routes'])
     this.exemptAddresses = this.addresses(exempt.addresses ?? [], ['exempt', 'addresses'])
     this.addresses(trust?.from ?? [], ['trust', 'from'])
+    this.readNat64(trust?.nat64 ?? [])
     for (const name of Object.keys(document.capacity?.clients ?? {}))
       this.checkPlan(name, ['capacity', 'clients', name])
     for (const [name, entry] of Object.entries(document.policies)) this.readPolicy(name, entry)
     for (const policy of this.drafts) this.readInsteadOf(policy)
+    for (const [name, { candidate }] of Object.entries(document.policies)) {
+      if (candidate !== undefined) this.readCandidate(name, candidate)
+    }
   }
 
   policies(): Policies {
@@ -142,6 +179,8 @@ class Reader {
       exemptRoutes: this.exemptRoutes,
       exemptAddresses: this.exemptAddresses,
       exemptClients: new Set(document.exempt?.clients),
+      answers: new Set(this.variants.flatMap(({ variant }) => variant.overflow.map(({ kind }) => kind))),
+      usesCredentials: this.drafts.some(({ parts }) => parts.some(({ kind }) => kind === 'api-key')),
     }
   }
 
@@ -175,42 +214,91 @@ class Reader {
     return { expectedInstances, ceiling: { limit, windowUs: durationUs(window, 'storeFailure.ceiling.window') } }
   }
 
-  private readPolicy(name: string, entry: PolicyEntry): void {
-    const place = ['policies', name]
-    const parts = this.parts(entry.per, [...place, 'per'])
+  /** The candidate of a policy: a policy of its own that is observed wherever the other one is asked. */
+  private readCandidate(name: string, candidate: CandidateEntry): void {
+    const own = this.drafts.find((one) => one.name === name)
+    if (own === undefined || own.mode === 'off') return
+    const place = ['policies', name, 'candidate']
+    const fullName = name + candidateSuffix
+    if (this.drafts.some((one) => one.name === fullName)) {
+      this.wrong(place, candidate, `no policy of the name ${fullName} beside it`)
+      return
+    }
+    const whom = Object.entries(own.entry).filter(([key]) => sharedWithCandidate.includes(key))
+    const entry = { ...Object.fromEntries(whom), ...candidate, mode: 'observe' } as PolicyEntry
+    const draft = this.readPolicy(fullName, entry, place, ['policies', name])
+    draft.displacedBy.push(...own.displacedBy)
+    draft.candidateOf = name
+  }
+
+  /** @param at Where its rule stands. @param from Where whom it counts stands; a candidate takes that from its policy. */
+  private readPolicy(name: string, entry: PolicyEntry, at: Place = ['policies', name], from: Place = at): Draft {
+    const place = [...at]
     const routes = entry.match?.routes
+    const matched = routes === undefined ? undefined : this.routes(routes, [...from, 'match', 'routes'])
+    const parts = this.parts(entry.per, [...from, 'per'], matched)
     const rule = this.rule(entry, {}, [...place, 'rule'])
+    const { mode, split } = readMode(entry.mode)
     const draft: Draft = {
       index: this.drafts.length,
       name,
       entry,
       stage: stageOf(parts, entry.match?.identity),
       identity: entry.match?.identity,
-      routes: routes === undefined ? undefined : this.routes(routes, [...place, 'match', 'routes']),
+      routes: matched,
       parts,
       cost: entry.cost ?? 1,
-      mode: entry.mode ?? 'enforce',
+      mode,
+      split,
       keepsAttempts: entry.charge === 'attempts',
       onStoreFailure: entry.onStoreFailure ?? this.document.defaults?.onStoreFailure ?? 'local',
       onRuleChange: entry.onRuleChange ?? 'keep',
       exact: entry.exact ?? false,
       lease: this.lease(entry, rule, [...place, 'lease']),
-      tag: entry.tag === undefined ? undefined : this.tag(entry.tag, parts, [...place, 'tag']),
-      base: { label: 'default', rule: rule as Rule, member: 0 },
+      tag: entry.tag === undefined ? undefined : this.tag(entry.tag, parts, [...from, 'tag']),
+      base: { label: 'default', rule: rule as Rule, overflow: rejectOnly, member: 0 },
       byPlan: undefined,
       byClient: undefined,
       displacedBy: [],
+      candidateOf: undefined,
     }
     this.drafts.push(draft)
-    draft.base = this.variant(draft, 'default', rule)
+    draft.base = this.variant(draft, 'default', rule, entry.overflow, place)
     draft.byPlan = this.overrides(draft, 'plan', entry.plans, [...place, 'plans'])
     draft.byClient = this.overrides(draft, 'client', entry.clients, [...place, 'clients'])
+    return draft
   }
 
-  private variant(policy: Policy, label: string, rule: Rule | undefined): Variant {
-    const variant: Variant = { label, rule: rule as Rule, member: this.variants.length }
+  private variant(
+    policy: Policy,
+    label: string,
+    rule: Rule | undefined,
+    overflow: readonly OverflowEntry[] | undefined,
+    place: Place,
+  ): Variant {
+    const list = this.overflow(policy, rule, overflow, [...place, 'overflow'])
+    const variant: Variant = { label, rule: rule as Rule, overflow: list, member: this.variants.length }
     this.variants.push({ policy, variant })
     return variant
+  }
+
+  private overflow(
+    policy: Policy,
+    rule: Rule | undefined,
+    entries: readonly OverflowEntry[] | undefined,
+    place: Place,
+  ): readonly Strategy[] {
+    if (entries === undefined) return rejectOnly
+    const list = readOverflow(entries, policy.cost, (at, value, allowed) => this.wrong([...place, ...at], value, allowed))
+    const queue = list.findIndex(({ kind }) => kind === 'queue')
+    const apart = this.shared && !staysInProcess(policy)
+    if (queue >= 0 && apart && rule !== undefined && !reserving.includes(rule.algorithm)) {
+      const words =
+        `queues behind ${rule.algorithm}, which has no places that instances share; allowed: ${reserving.join(', ')}, ` +
+        'or no shared store'
+      this.problems.push({ code: 'CATRACA_WAIT_UNSUPPORTED', place: [...place, queue], value: entries[queue], words })
+    }
+    return list
   }
 
   private overrides(
@@ -228,8 +316,8 @@ class Reader {
       const problems = problemsOf(overrideShape(entry.rule.algorithm), given, at)
       this.problems.push(...problems)
       if (problems.length > 0) continue
-      const { overflow: _, ...options } = given
-      found.set(name, this.variant(policy, `${kind} ${name}`, this.rule(entry, options, at)))
+      const { overflow = entry.overflow, ...options } = given
+      found.set(name, this.variant(policy, `${kind} ${name}`, this.rule(entry, options, at), overflow, at))
     }
     return found.size === 0 ? undefined : found
   }
@@ -254,12 +342,14 @@ class Reader {
     return this.collect(place, () => leaseTerms(rule, lease, 'lease', exact))
   }
 
-  private parts(per: string | string[], place: Place): KeyPart[] {
+  private parts(per: string | string[], place: Place, routes: readonly Route[] | undefined): KeyPart[] {
     const texts = typeof per === 'string' ? [per] : per
+    const context = this.partContext(routes)
     const parts = texts.flatMap((text, index) => {
       const at = typeof per === 'string' ? place : [...place, index]
-      const part = parsePart(text)
-      if (part === undefined) this.wrong(at, text, partWords)
+      const part = parsePart(text, context)
+      const lacking = part === undefined ? partWords : lacks(part, context)
+      if (part === undefined || lacking !== undefined) this.wrong(at, text, lacking as string)
       else if (texts.indexOf(text) !== index) this.wrong(at, text, 'each part once')
       return part ?? []
     })
@@ -271,13 +361,32 @@ class Reader {
 
   /** States with other tags are other states: a caller who could choose the tag would have many budgets. */
   private tag(text: string, parts: readonly KeyPart[], place: Place): KeyPart[] | undefined {
-    const tag = parsePart(text)
+    const tag = parsePart(text, this.partContext(undefined))
     const hasTenant = parts.some(({ kind }) => kind === 'client' || kind === 'user')
     const isFixed = tag?.kind === 'service' || (tag?.kind === 'tenant' && hasTenant)
-    if (tag !== undefined && (isFixed || parts.some((part) => part.text === tag.text))) return [tag]
+    const same = parts.find((part) => part.text === text)
+    if (same !== undefined) return [same]
+    if (tag !== undefined && isFixed) return [tag]
     const own = parts.map((part) => part.text)
     this.wrong(place, text, [...new Set([...own, ...(hasTenant ? ['tenant'] : []), 'service'])].join(', '))
     return undefined
+  }
+
+  private partContext(routes: readonly Route[] | undefined): PartContext {
+    const { hashSecret, plans } = this.document
+    return {
+      routes,
+      hashSecret,
+      planOf: (plan) => (plan !== undefined && this.plans.has(plan) ? plan : plans?.default),
+    }
+  }
+
+  private readNat64(prefixes: readonly string[]): void {
+    for (const [index, prefix] of prefixes.entries()) {
+      if (nat64Prefix(prefix) === undefined) {
+        this.wrong(['trust', 'nat64', index], prefix, 'an IPv6 prefix of 96 bits such as 64:ff9b::/96')
+      }
+    }
   }
 
   private routes(texts: readonly string[], place: Place): Route[] {
@@ -351,6 +460,18 @@ class Reader {
       words: `is ${show(value)}; allowed: ${allowed}`,
     })
   }
+}
+
+/** What a document lacks for a part of a key; undefined where it can be read. */
+function lacks({ kind, name }: KeyPart, { hashSecret, routes }: PartContext): string | undefined {
+  if (kind === 'api-key' && hashSecret === undefined) {
+    return 'api-key where the document has a hashSecret, because secrets never become keys'
+  }
+  if (kind === 'route' && routes === undefined) return 'route where match.routes says which'
+  if (kind === 'param' && routes?.every((route) => route.has(name)) !== true) {
+    return `a parameter that every route of match.routes has, such as :${name}`
+  }
+  return undefined
 }
 
 function stageOf(parts: readonly KeyPart[], identity: IdentityMatch | undefined): Stage {

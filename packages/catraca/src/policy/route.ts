@@ -75,6 +75,11 @@ export class Route {
     return undefined
   }
 
+  /** True for a route with a parameter of that name. */
+  has(name: string): boolean {
+    return this.names.includes(name)
+  }
+
   private fits(path: string): boolean {
     return this.literal === undefined ? this.walk(path) : this.literal === path
   }

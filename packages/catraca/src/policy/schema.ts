@@ -15,7 +15,7 @@ export function policySchema(): Schema {
   }
 }
 
-/** The JSON Schema of a shape. Forms that this version does not have are not in it. */
+/** The JSON Schema of a shape. */
 export function schemaOf(shape: Shape): Schema {
   const description = shape.words
   const fallback =
@@ -60,17 +60,13 @@ export function schemaOf(shape: Shape): Schema {
       )
       return { oneOf: variants, ...common }
     }
-    case 'either': {
-      const some = shape.of.filter(({ kind }) => kind !== 'later').map(schemaOf)
-      return some.length === 1 ? { ...some[0], ...common } : { anyOf: some, ...common }
-    }
     default:
-      return { not: {}, ...common }
+      return { anyOf: shape.of.map(schemaOf), ...common }
   }
 }
 
 function objectSchema({ keys, required, words }: ObjectShape, fixed: Record<string, Schema>): Schema {
-  const own = Object.entries(keys).filter(([, shape]) => shape.kind !== 'later')
+  const own = Object.entries(keys)
   // A default that names another option is no value.
   const properties = Object.fromEntries(own.map(([name, shape]) => [name, withoutNamedDefault(schemaOf(shape), keys)]))
   return {

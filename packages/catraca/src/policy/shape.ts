@@ -15,8 +15,6 @@ export type Shape =
   | { kind: 'variant'; key: string; of: Readonly<Record<string, ObjectShape>>; words: string }
   /** The first shape that takes values of the given type of JSON. */
   | { kind: 'either'; of: readonly Shape[]; words: string }
-  /** A known form that this version does not have yet. */
-  | { kind: 'later'; as: 'any' | 'object'; words: string }
 
 export interface ObjectShape {
   kind: 'object'
@@ -77,10 +75,8 @@ export function problemsOf(shape: Shape, value: unknown, place: Place = []): Pro
       return objectProblems(shape, value, place)
     case 'variant':
       return variantProblems(shape, value, place)
-    case 'either':
-      return eitherProblems(shape.of, shape.words, value, place)
     default:
-      return [{ code: 'CATRACA_NOT_IN_VERSION', place, value, words: `is not in this version: ${shape.words}` }]
+      return eitherProblems(shape.of, shape.words, value, place)
   }
 }
 
@@ -160,8 +156,6 @@ function takesType(shape: Shape, value: unknown): boolean {
     case 'object':
     case 'variant':
       return isObject(value)
-    case 'later':
-      return shape.as === 'any' || isObject(value)
     case 'duration':
       return typeof value === 'number' || typeof value === 'string'
     default:

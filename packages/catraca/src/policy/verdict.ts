@@ -1,11 +1,28 @@
 import type { Decision, PolicyDecision } from '../core/decision.ts'
 import type { Identity } from './facts.ts'
-import type { Policy } from './policy.ts'
+import type { Home } from './home.ts'
+import type { AnswerKind } from './overflow.ts'
+import type { Policy, Stage } from './policy.ts'
 
 /** What one policy said about a request. */
 export interface Said {
   readonly policy: Policy
   readonly decision: Decision
+}
+
+/** The stack that refused: which policies were asked together, and where. */
+export interface Refused {
+  readonly stage: Stage
+  readonly asked: readonly Policy[]
+  readonly home: Home
+}
+
+/** An answer that is ready but for the fields that tell the limits. */
+export interface ReadyAnswer {
+  readonly status: number
+  /** Names and values in turn. */
+  readonly fields: readonly string[]
+  readonly body: string | Uint8Array
 }
 
 /** A whole answer of a handler, to be kept for a while. */
@@ -27,6 +44,16 @@ export class Verdict {
   readonly observed: Said[] = []
   /** Enforced policies that refused. None was charged with them. */
   readonly refusing: Said[] = []
+  /** Policies over whose limit the request was at first, where it was answered, or tried to be, in another way. */
+  readonly over: Said[] = []
+  /** Policies that refused and let pass all the same: the service is told. */
+  readonly marked: Said[] = []
+  /** How the request is answered. */
+  answer: AnswerKind = 'pass'
+  /** @internal Set while a refusal may yet be answered in another way. */
+  refused: Refused | undefined = undefined
+  /** @internal A whole answer in place of the handler's. */
+  ready: ReadyAnswer | undefined = undefined
   /** Milliseconds before which an admitted request must not start; more than 0 only behind a leaky queue. */
   delayMs = 0
   /** True when a member of `admitted` holds permits. */
@@ -37,29 +64,34 @@ export class Verdict {
   /** What the service is told by the request header `catraca-answer`: `degrade` or `mark`. Undefined: nothing. */
   told: 'degrade' | 'mark' | undefined = undefined
 
-  /** True when the request may go on. */
+  /** True when the request goes on to its handler. */
   get allowed(): boolean {
-    return this.refusing.length === 0
+    return this.refusing.length === 0 && this.ready === undefined
   }
 
   /** The decision that binds: refused, the one with the longest wait; admitted, the one with the least share left. */
   get decision(): Decision | undefined {
-    return (this.refusing.length > 0 ? longestWait(this.refusing) : leastShare(this.admitted))?.decision
+    return this.binding?.decision
   }
 
-  /** The policy that binds. */
+  /** The policy that binds; of a request that passes marked the one over whose limit it is. */
   get binding(): Said | undefined {
-    return this.refusing.length > 0 ? longestWait(this.refusing) : leastShare(this.admitted)
+    if (this.refusing.length > 0) return longestWait(this.refusing)
+    return this.marked.length > 0 ? longestWait(this.marked) : leastShare(this.admitted)
   }
 
   /** What every policy said, the observed ones too. */
   get policies(): PolicyDecision[] {
-    const all = [...this.admitted, ...this.refusing, ...this.observed]
+    const all = [...this.admitted, ...this.refusing, ...this.marked, ...this.observed]
     return all
       .toSorted((a, b) => a.policy.index - b.policy.index)
       .flatMap(({ policy, decision }) =>
-        decision.policies.map((one) => ({ ...one, mode: policy.mode === 'observe' ? 'observe' : 'enforce' })),
+        decision.policies.map((one) => ({ ...one, mode: this.observes(policy) ? 'observe' : 'enforce' })),
       )
+  }
+
+  private observes(policy: Policy): boolean {
+    return this.observed.some((one) => one.policy === policy)
   }
 }
 
