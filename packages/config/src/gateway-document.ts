@@ -15,6 +15,10 @@ export interface GatewayDocument extends PolicyDocument {
   /** Which service answers what; the first that matches. Default, with one upstream: everything. */
   routes?: RouteEntry[]
   timeouts?: TimeoutsEntry
+  /** Copies of answers for `overflow: [{ stale: … }]`, in the memory of the process. */
+  cache?: CacheEntry
+  /** Accepted work for `overflow: [accept]`, carried out by this process. */
+  jobs?: JobsEntry
   /** A line for each request. Default `text`. */
   log?: 'off' | 'text' | 'json'
 }
@@ -63,6 +67,26 @@ export interface RouteEntry {
   /** A path such as `/auth/**`. */
   path: string
   upstream: string
+}
+
+export interface CacheEntry {
+  /** Bytes of all copies together. Default 32 MiB. */
+  maxBytes?: number
+  /** Bytes of one body. Default 1 MiB, or `maxBytes` where that is less. */
+  maxBodyBytes?: number
+}
+
+export interface JobsEntry {
+  /** Where callers ask for the status. Default `/jobs`. */
+  path?: string
+  /** Jobs that wait. Default 100. */
+  maxQueued?: number
+  /** Of them, jobs of one caller. Default a quarter. */
+  maxPerCaller?: number
+  /** Jobs that run at the same time. Default 1. */
+  concurrency?: number
+  /** Jobs whose end is remembered. Default 1,000. */
+  maxKept?: number
 }
 
 export interface TimeoutsEntry {

@@ -23,6 +23,10 @@ function duration(words: string, standard: `${number}${'s' | 'ms'}`): Shape {
   return { kind: 'duration', default: standard, words }
 }
 
+function count(unit: string, min: number, max: number, words: string, standard?: number): Shape {
+  return { kind: 'integer', unit, min, max, words, ...(standard !== undefined && { default: standard }) }
+}
+
 /** What the address of a store may be. */
 export const redisLike =
   'an address such as "redis://127.0.0.1:6379" or "rediss://name:password@redis.example:6380/0", with special characters ' +
@@ -170,6 +174,33 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
       response: duration('for the head of its answer', '5s'),
       bodyIdle: duration('for the next bytes of its answer', '5s'),
       clientIdle: duration('for a caller who neither sends nor reads in the middle of a request', '60s'),
+    },
+  },
+  cache: {
+    kind: 'object',
+    required: [],
+    words: 'copies of answers for overflow with stale, in the memory of the process',
+    keys: {
+      maxBytes: count('bytes', 1_024, 2 ** 40, 'bytes of all copies together; 32 MiB by default'),
+      maxBodyBytes: count('bytes', 1, 2 ** 40, 'bytes of one body; 1 MiB by default'),
+    },
+  },
+  jobs: {
+    kind: 'object',
+    required: [],
+    words: 'accepted work for overflow with accept, carried out by this process',
+    keys: {
+      path: {
+        kind: 'pattern',
+        like: 'a path such as "/jobs", without a slash at the end',
+        pattern: '^(?:/[A-Za-z0-9_.~-]+)+$',
+        default: '/jobs',
+        words: 'where callers ask for the status of their work',
+      },
+      maxQueued: count('jobs', 1, 100_000, 'jobs that wait at the same time', 100),
+      maxPerCaller: count('jobs', 1, 100_000, 'of them, jobs of one caller; a quarter by default'),
+      concurrency: count('jobs', 1, 1_000, 'jobs that run at the same time', 1),
+      maxKept: count('jobs', 0, 100_000, 'jobs whose end is remembered', 1_000),
     },
   },
   log: { kind: 'choice', of: ['off', 'text', 'json'], default: 'text', words: 'a line for each request' },

@@ -2,7 +2,9 @@ export type { Environment } from './environment.ts'
 export type {
   ApiKeyEntry,
   ApiKeysEntry,
+  CacheEntry,
   GatewayDocument,
+  JobsEntry,
   ListenEntry,
   RedisEntry,
   RouteEntry,

@@ -468,15 +468,7 @@ const rows: readonly Row[] = [
     'a parameter that every route of match.routes has',
     false,
   ],
-  [
-    'a secret that is short',
-    file('hashSecret: short\n'),
-    '7:1',
-    'hashSecret',
-    invalid,
-    'is not shown here',
-    true,
-  ],
+  ['a secret that is short', file('hashSecret: short\n'), '7:1', 'hashSecret', invalid, 'is not shown here', true],
   [
     'a prefix of NAT64 that is none',
     file('trust: { proxies: 0, nat64: ["64:ff9b::/64"] }\n'),

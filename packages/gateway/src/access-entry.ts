@@ -12,7 +12,7 @@ export function accessEntry(
   startMs: number,
 ): AccessEntry {
   const durationMs = performance.now() - startMs
-  const { binding, identity } = verdict
+  const { answer, binding, identity } = verdict
   const { client, plan, keyId } = identity ?? {}
   const would = verdict.observed.filter(({ decision }) => !decision.allowed).map(({ policy }) => policy.name)
   return {
@@ -25,7 +25,8 @@ export function accessEntry(
     ...(client !== undefined && { client }),
     ...(plan !== undefined && { plan }),
     ...(keyId !== undefined && { keyId }),
-    decision: unknownKey ? 'unknown-key' : !verdict.allowed ? 'refused' : binding === undefined ? 'exempt' : 'admitted',
+    decision: unknownKey ? 'unknown-key' : binding === undefined ? 'exempt' : verdict.allowed ? 'admitted' : 'refused',
+    ...(answer !== 'pass' && answer !== 'reject' && { answer }),
     ...(binding !== undefined && { policy: binding.policy.name, remaining: binding.decision.remaining }),
     ...(!verdict.allowed && binding !== undefined && { retryAfterMs: binding.decision.retryAfterMs }),
     ...(isDegraded(verdict) && { degraded: true }),

@@ -1,7 +1,7 @@
 import type { GatewayDocument } from '@catraca/config'
 import { policyPart } from '@catraca/config'
 import type { Health } from 'catraca'
-import { type AnyGuard, createGuard, type Identity, type Verdict } from 'catraca/http'
+import { type AnyGuard, type Counts, createGuard, type Identity, memoryCache, type Verdict } from 'catraca/http'
 import type { Descriptor, Explanation, PolicyDocument } from 'catraca/policy'
 import { accessEntry } from './access-entry.ts'
 import { AdminServer } from './admin/admin-server.ts'
@@ -11,7 +11,7 @@ import { EdgeServer } from './edge/edge-server.ts'
 import { identifyByHeader } from './edge/header-identity.ts'
 import type { EdgeRequest, EdgeResponse } from './edge/messages.ts'
 import { answerProblem, answerWhole } from './edge/problem.ts'
-import { answerStatus, isStatus } from './edge/status.ts'
+import { EdgeJobs } from './jobs/edge-jobs.ts'
 import { documentOf, type GatewayOptions, headerOf } from './options.ts'
 import { Routes } from './routing/routes.ts'
 import { SharedStore } from './store/shared-store.ts'
@@ -56,7 +56,7 @@ export type StoreStatus =
 
 export const defaultPort = 8_080
 /** What a reload leaves as it was. */
-const keptFromStart = ['listen', 'admin', 'store', 'workers', 'timeouts'] as const
+const keptFromStart = ['listen', 'admin', 'store', 'workers', 'timeouts', 'cache', 'jobs'] as const
 
 /**
  * A turnstile in front of HTTP services: asks the policies of its document about every request, answers those over a
@@ -98,6 +98,12 @@ export class Gateway {
       policies: this.policiesOf(document),
       name: 'gateway',
       ...(common !== undefined && { store: common }),
+      statusPath: '/rate-limit',
+      cache: memoryCache(document.cache),
+      jobs: new EdgeJobs(document.jobs ?? {}, (request, signal) => {
+        const name = this.routes.find(request.method ?? 'POST', request.url ?? '/', request.headers.host)
+        return this.upstreams.carryOut(name ?? '', request, signal)
+      }),
       identify: (request): Identity | undefined => byHeader?.(request) ?? this.keys?.identify(request),
       credential: (request) => this.keys?.keyIn(request),
       ...(random !== undefined && { random }),
@@ -186,6 +192,11 @@ export class Gateway {
     return found.flat()
   }
 
+  /** What was counted since the start, by answer, policy, and id of the key. */
+  get counts(): Counts {
+    return this.guard.counts
+  }
+
   /** Which policies speak about a request and what each would say. Counts nothing. */
   async explain(descriptor: Descriptor): Promise<Explanation[]> {
     return this.guard.explain(descriptor)
@@ -236,10 +247,6 @@ export class Gateway {
   private answer(request: EdgeRequest, response: EdgeResponse): void {
     if (this.server.closing) response.shouldKeepAlive = false
     const asked = new Asked(request, response)
-    if (isStatus(asked)) {
-      void answerStatus(this.guard, asked, response)
-      return
-    }
     const startMs = this.options.onAccess === undefined ? 0 : performance.now()
     const verdict = this.guard.ask(asked)
     if (!(verdict instanceof Promise)) {
@@ -267,12 +274,15 @@ export class Gateway {
       response.once('close', () => onAccess(accessEntry(asked, response, verdict, unknownKey, startMs)))
     }
     if (!verdict.allowed) {
-      this.refused++
+      if (verdict.answer === 'reject') this.refused++
       answerWhole(request, response, this.guard.answerOf(verdict))
       return
     }
     if (verdict.holds) response.once('close', () => this.guard.release(verdict))
     response.limitFields = this.guard.fieldsOf(verdict)
+    request.told = verdict.told
+    response.keep = verdict.keep
+    response.keepBytes = verdict.keepBytes
     if (unknownKey) {
       const { header } = this.keys as ApiKeys
       answerProblem(request, response, 401, `The key in ${header} is not known.`, undefined, [

@@ -1,5 +1,6 @@
 import { type GatewayDocument, gatewayProblems } from '@catraca/config'
 import { CatracaError, type Duration } from 'catraca'
+import type { AnswerKind } from 'catraca/http'
 import { type Place, placeText, problemError } from 'catraca/policy'
 import { type Per, perHeader } from './edge/header-identity.ts'
 import type { StoreEvent } from './store/store-event.ts'
@@ -53,6 +54,8 @@ export interface AccessEntry {
   readonly keyId?: string
   /** `exempt` requests are not counted, `unknown-key` ones not verified. */
   readonly decision: 'admitted' | 'refused' | 'exempt' | 'unknown-key'
+  /** How it was answered, where not plainly: `queue`, `stale`, `degrade`, `accept`, `mark`, or `told` by the gateway itself. */
+  readonly answer?: Exclude<AnswerKind, 'pass' | 'reject'>
   /** The policy that binds: refused, the one with the longest wait; admitted, the one with the least left. */
   readonly policy?: string
   readonly remaining?: number

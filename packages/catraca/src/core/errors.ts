@@ -24,7 +24,10 @@ export const codes = {
   CATRACA_RULE_TOO_FINE: { kind: 'error', words: 'the rule cannot be computed exactly in whole numbers' },
   CATRACA_STORE_UNAVAILABLE: { kind: 'error', words: 'the shared store did not answer what only it can do' },
   CATRACA_WAIT_UNSUPPORTED: { kind: 'error', words: 'a limit has no places in a line that instances share' },
-  CATRACA_ADDRESS_PRIVATE: { kind: 'diagnosis', words: 'the address of a caller is one that no caller from outside has' },
+  CATRACA_ADDRESS_PRIVATE: {
+    kind: 'diagnosis',
+    words: 'the address of a caller is one that no caller from outside has',
+  },
   CATRACA_ADDRESS_SHARED: { kind: 'diagnosis', words: 'most callers are counted as one address, which is a proxy' },
   CATRACA_COUNTED_TWICE: { kind: 'diagnosis', words: 'one request is counted twice' },
   CATRACA_FORWARDED_UNTRUSTED: {

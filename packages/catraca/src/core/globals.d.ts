@@ -1,6 +1,8 @@
 /** The web globals the library needs: present in Node, Deno, Bun, workers and browsers. */
 declare const performance: { now(): number }
-declare const crypto: { getRandomValues<Numbers extends Int32Array | Uint32Array | Uint8Array>(numbers: Numbers): Numbers }
+declare const crypto: {
+  getRandomValues<Numbers extends Int32Array | Uint32Array | Uint8Array>(numbers: Numbers): Numbers
+}
 declare class URLSearchParams {
   constructor(text: string)
   getAll(name: string): string[]

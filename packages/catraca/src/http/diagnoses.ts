@@ -40,7 +40,9 @@ export class Diagnoses {
 }
 
 function inClusterWorker(): boolean {
-  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => { isWorker?: boolean } | undefined } }
+  const { process } = globalThis as {
+    process?: { getBuiltinModule?: (name: string) => { isWorker?: boolean } | undefined }
+  }
   try {
     return process?.getBuiltinModule?.('node:cluster')?.isWorker === true
   } catch {

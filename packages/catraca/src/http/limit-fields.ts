@@ -4,7 +4,13 @@ import type { Rule } from '../core/rule.ts'
 import { item, maxInteger } from '../fields/structured.ts'
 
 /** Every field that tells a limit, in lower case. */
-export const limitFieldNames = ['ratelimit-policy', 'ratelimit', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset']
+export const limitFieldNames = [
+  'ratelimit-policy',
+  'ratelimit',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+]
 
 /** Quota periods whose calendar length is nearly constant, in seconds. A month or year has none to advertise. */
 const periodSeconds: Readonly<Record<string, number>> = { day: 86_400, week: 604_800 }

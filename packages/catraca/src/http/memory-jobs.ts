@@ -1,8 +1,8 @@
-import { later, nowUs as clockUs } from '../core/clock.ts'
+import { nowUs as clockUs, later } from '../core/clock.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import { type Entry, JobLine } from '../resilience/job-line/job-line.ts'
-import type { Jobs, JobStatus, Work } from './jobs.ts'
+import type { JobStatus, Jobs, Work } from './jobs.ts'
 
 /** Options of {@link memoryJobs}. */
 export interface MemoryJobsOptions<R> {
@@ -164,7 +164,8 @@ export function memoryJobs<R = unknown>(options: MemoryJobsOptions<R>): MemoryJo
 }
 
 function check(value: unknown, min: number, max: number, path: string): void {
-  if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max)) return
+  if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max))
+    return
   throw invalid(path, value, `a whole number from ${min} to ${max}`)
 }
 

@@ -51,7 +51,11 @@ export function parsePart(text: string, context: PartContext): KeyPart | undefin
   const { hashSecret } = context
   // A value that the caller sends may be a secret, and secrets never become keys.
   const hidden = (value: string | undefined): string | undefined =>
-    value === undefined || value === '' ? undefined : hashSecret === undefined ? sha256(value) : hmacSha256(hashSecret, value)
+    value === undefined || value === ''
+      ? undefined
+      : hashSecret === undefined
+        ? sha256(value)
+        : hmacSha256(hashSecret, value)
   const part = (kind: PartKind, name: string, read: KeyPart['read']): KeyPart => ({ text, kind, name, read })
   switch (text) {
     case 'address':

@@ -8,7 +8,15 @@ import { leaseTerms } from '../stores/lease/options.ts'
 import type { StoreFailureOptions } from '../stores/remote.ts'
 import { nat64Prefix } from './address.ts'
 import { AddressList } from './address-list.ts'
-import type { CandidateEntry, IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
+import type {
+  CandidateEntry,
+  IdentityMatch,
+  Mode,
+  OverrideEntry,
+  PolicyDocument,
+  PolicyEntry,
+  StoreFailure,
+} from './document.ts'
 import { documentShape, overrideShape } from './document-shape.ts'
 import { staysInProcess } from './home.ts'
 import { type KeyPart, type PartContext, parsePart, partWords } from './key-part.ts'
@@ -289,7 +297,9 @@ class Reader {
     place: Place,
   ): readonly Strategy[] {
     if (entries === undefined) return rejectOnly
-    const list = readOverflow(entries, policy.cost, (at, value, allowed) => this.wrong([...place, ...at], value, allowed))
+    const list = readOverflow(entries, policy.cost, (at, value, allowed) =>
+      this.wrong([...place, ...at], value, allowed),
+    )
     const queue = list.findIndex(({ kind }) => kind === 'queue')
     const apart = this.shared && !staysInProcess(policy)
     if (queue >= 0 && apart && rule !== undefined && !reserving.includes(rule.algorithm)) {

@@ -28,8 +28,15 @@ export class Asked implements GuardRequest<EdgeRequest> {
     return typeof value === 'string' || value === undefined ? value : value.join(', ')
   }
 
+  private parsedBody: unknown
+
   /** Reads a JSON body of a stated, small length, and keeps its bytes for the upstream. Undefined for any other. */
   body(): unknown {
+    this.parsedBody ??= this.read()
+    return this.parsedBody
+  }
+
+  private read(): unknown {
     const { raw, response } = this
     const length = Number(raw.headers['content-length'] ?? Infinity)
     if (!hasBody(raw) || !(length <= maxBodyBytes) || !isJson(raw.headers['content-type'])) return undefined

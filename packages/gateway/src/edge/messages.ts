@@ -1,9 +1,12 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
+import type { KeptAnswer } from 'catraca/http'
 
 /** A request as the edge receives it. */
 export class EdgeRequest extends IncomingMessage {
   /** The whole body, where it was read to know whom to count. */
   taken: Buffer | undefined
+  /** What the service is told about the limits: `degrade` or `mark`. */
+  told: string | undefined
   /**
    * The upstream client destroys the body it was given when it ends early. The connection belongs to the caller, who is
    * still to be answered: while it lives, the rest of the body is dropped instead.
@@ -27,6 +30,9 @@ export interface Listener {
 export class EdgeResponse extends ServerResponse<EdgeRequest> {
   /** `RateLimit-Policy` and `RateLimit` with their values, in the flat form of `writeHead`. */
   limitFields: readonly string[] = []
+  /** Set where a copy of the whole answer is wanted, if its body has at most so many bytes. */
+  keep: ((answer: KeptAnswer) => void) | undefined
+  keepBytes = 0
   /** True once `100 Continue` was sent. */
   continued = false
   private listener: Listener | undefined

@@ -3,6 +3,7 @@ import { spareUnreadBody } from 'catraca/node'
 import type { Dispatcher } from 'undici'
 import type { EdgeRequest, EdgeResponse, Listener } from '../edge/messages.ts'
 import type { Timeouts } from '../timeouts.ts'
+import { Copy } from './copy.ts'
 import { type RawHeaders, reasonPhrase, responseHeaders } from './response-headers.ts'
 
 /** What an exchange tells the proxy that began it. */
@@ -45,6 +46,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
   private timer: NodeJS.Timeout
   private bytesRead = 0
   private bytesSent = false
+  private copy: Copy | undefined
 
   constructor(owner: ExchangeOwner, request: EdgeRequest, response: EdgeResponse) {
     this.owner = owner
@@ -99,6 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
     const fields = response.limitFields.concat(responseHeaders(controller.rawHeaders as RawHeaders, headers))
     spareUnreadBody(request, response)
     if (this.owner.closing) response.shouldKeepAlive = false
+    if (response.keep !== undefined) this.copy = new Copy(response.keep, response.keepBytes, status, fields)
     const reason = reasonPhrase(phrase)
     if (reason === undefined) response.writeHead(status, fields)
     else response.writeHead(status, reason, fields)
@@ -107,6 +110,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.bytesSent = true
+    this.copy?.add(chunk)
     if (this.response.write(chunk)) return
     controller.pause()
     this.response.awaitDrain()
@@ -114,6 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
 
   onResponseEnd(): void {
     this.bytesSent = true
+    this.copy?.end()
     this.response.end()
   }
 

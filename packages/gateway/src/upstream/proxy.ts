@@ -1,7 +1,8 @@
 import { hasBody } from 'catraca/node'
-import { Pool } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
 import { answerProblem } from '../edge/problem.ts'
+import type { Carried } from '../jobs/edge-jobs.ts'
 import type { Timeouts } from '../timeouts.ts'
 import { Exchange, type ExchangeOwner } from './exchange.ts'
 import { failureOf } from './failure.ts'
@@ -66,6 +67,29 @@ export class Proxy implements ExchangeOwner {
     this.pool.dispatch({ path, method: request.method ?? 'GET', headers, body }, exchange)
   }
 
+  /** Sends a request whose caller was answered already. Rejects when no answer comes. */
+  async carryOut(request: EdgeRequest, signal: AbortSignal): Promise<Carried> {
+    const path = originForm(request.url ?? '')
+    if (path === undefined || unsupported(request) !== undefined) throw new Error('the request cannot be passed on')
+    const headers = requestHeaders(request, this.options.trusted(), this.options.withheld())
+    const { responseMs } = this.timeouts
+    try {
+      const { statusCode, body } = await this.pool.request({
+        path,
+        method: (request.method ?? 'POST') as Dispatcher.HttpMethod,
+        headers,
+        body: request.taken ?? null,
+        headersTimeout: responseMs,
+        signal,
+      })
+      return { status: statusCode, body: await resultOf(body) }
+    } catch (error) {
+      const { words } = failureOf(error as Error, this.timeouts)
+      this.report(words)
+      throw new Error(`the service ${words}`)
+    }
+  }
+
   failed(request: EdgeRequest, response: EdgeResponse, error: Error): void {
     const { status, words } = failureOf(error, this.options.timeouts)
     if (status !== 400) this.report(words)
@@ -99,6 +123,25 @@ export class Proxy implements ExchangeOwner {
   private report(words: string): void {
     this.failures++
     this.options.warn(`upstream ${this.options.origin} ${words}`)
+  }
+}
+
+/** Of a longer answer to accepted work only the begin is kept. */
+const maxResultBytes = 16 * 1024
+
+async function resultOf(body: AsyncIterable<Buffer>): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    if (bytes < maxResultBytes) chunks.push(chunk)
+    bytes += chunk.length
+  }
+  const text = Buffer.concat(chunks).toString('utf8')
+  if (bytes > maxResultBytes) return text.slice(0, maxResultBytes)
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
   }
 }
 

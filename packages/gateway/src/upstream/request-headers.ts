@@ -2,8 +2,9 @@ import type { EdgeRequest } from '../edge/messages.ts'
 import { peerAddress } from '../edge/peer-address.ts'
 import { endsHere, namedByConnection } from './hop-by-hop.ts'
 
-/** Written anew or answered here. The other spelling of the forwarding fields is dropped so that the two cannot differ. */
-const ours: ReadonlySet<string> = new Set(['host', 'expect', 'forwarded', 'x-forwarded-for'])
+/**
+ * Written anew or answered here; what the service is told about the limits no caller can say. The other spelling of the forwarding fields is dropped so that the two cannot differ. */
+const ours: ReadonlySet<string> = new Set(['host', 'expect', 'forwarded', 'x-forwarded-for', 'catraca-answer'])
 
 /**
  * The header fields for the upstream, names and values in turn, in the order and spelling in which they came.
@@ -29,6 +30,7 @@ export function requestHeaders(request: EdgeRequest, trusted: boolean, withheld:
   if (headers.host !== undefined && (!trusted || headers['x-forwarded-host'] === undefined)) {
     fields.push('X-Forwarded-Host', headers.host)
   }
+  if (request.told !== undefined) fields.push('Catraca-Answer', request.told)
   return fields
 }
 

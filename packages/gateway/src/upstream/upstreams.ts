@@ -1,5 +1,6 @@
 import type { GatewayDocument, UpstreamEntry } from '@catraca/config'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
+import type { Carried } from '../jobs/edge-jobs.ts'
 import { Proxy, type ProxyOptions } from './proxy.ts'
 
 /** The origins of one service, which take turns. */
@@ -49,6 +50,13 @@ export class Upstreams {
   /** Passes a request on to a service that the document names. */
   forward(name: string, request: EdgeRequest, response: EdgeResponse): void {
     this.balancers.get(name)?.next().forward(request, response)
+  }
+
+  /** The same for a request whose caller was answered already. */
+  async carryOut(name: string, request: EdgeRequest, signal: AbortSignal): Promise<Carried> {
+    const balancer = this.balancers.get(name)
+    if (balancer === undefined) throw new Error('no service answers this path')
+    return balancer.next().carryOut(request, signal)
   }
 
   /** Goes by another document. Connections to origins that stay are kept; the others end with their last answer. */

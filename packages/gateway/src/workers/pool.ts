@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { GatewayDocument } from '@catraca/config'
-import type { Health } from 'catraca'
+import { CatracaError, type Health } from 'catraca'
 import { readPolicies } from 'catraca/policy'
 import { channelOf, type PrimaryStore, primaryStore } from 'catraca/workers'
 import { AdminServer } from '../admin/admin-server.ts'
@@ -171,7 +171,12 @@ export class Pool {
 
   /** Throws for a document that a worker would not take. */
   private check(document: GatewayDocument): void {
-    readPolicies(policiesFor(policiesOf(document), document, this.workers), true)
+    const { answers } = readPolicies(policiesFor(policiesOf(document), document, this.workers), true)
+    if (!answers.has('accept')) return
+    const message =
+      'a policy lists accept, and another process than the one that has the work would be asked for its status; allowed: ' +
+      'workers: 1, or no accept'
+    throw new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'workers', value: this.workers })
   }
 }
 
