@@ -11,6 +11,9 @@ import { copyOf, keptKey } from './kept-answer.ts'
 import type { GuardRequest } from './request.ts'
 import type { RequestFacts } from './request-facts.ts'
 
+/** How long work waits at most between two questions for a permit. */
+const permitMs = 1_000
+
 /** Refusals that say the caller asked for too much; to others nothing but a copy is given. */
 const excess: readonly Reason[] = ['limited', 'impossible', 'concurrency', 'quota']
 
@@ -152,9 +155,10 @@ export class Overflow<R> {
         verdict = new Verdict()
         for (const stage of stages) {
           if (await enforcer.ask(stage, facts, verdict)) continue
-          const { retryAfterMs = Infinity } = verdict.decision ?? {}
+          const { retryAfterMs = Infinity, reason } = verdict.decision ?? {}
           enforcer.giveBack(verdict)
-          return Math.max(1, retryAfterMs)
+          // The wait of a permit is the latest possible; it mostly comes back sooner.
+          return Math.max(1, reason === 'concurrency' ? Math.min(permitMs, retryAfterMs) : retryAfterMs)
         }
         return 0
       },
