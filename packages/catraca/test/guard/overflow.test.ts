@@ -85,7 +85,10 @@ test('no copy is kept of what must not be given again', async () => {
     expect((await guard.ask(request({ headers, now: t0 }))).keep).toBeUndefined()
   }
   const vary = guardOf(listing([{ stale: { maxAge: '1h' } }]))
-  answerWith(await vary.ask(request({ identity, now: t0 })), 'x', [['Vary', 'Accept-Encoding, Origin'], ['Age', '30']])
+  answerWith(await vary.ask(request({ identity, now: t0 })), 'x', [
+    ['Vary', 'Accept-Encoding, Origin'],
+    ['Age', '30'],
+  ])
   const copy = vary.answerOf(await vary.ask(request({ identity, now: t0 + 1_000 })))
   expect(fieldsOf(copy.fields)).toMatchObject({ age: '31', vary: 'Accept-Encoding, Origin' })
 })
@@ -99,7 +102,15 @@ test('a cache that fails is one without a copy', async () => {
   const guard = guardOf(listing([{ stale: { maxAge: '1h' } }]), { cache })
   answerWith(await guard.ask(request({ identity, now: t0 })), 'x')
   expect((await guard.ask(request({ identity, now: t0 }))).answer).toBe('reject')
-  const throwing = { maxBodyBytes: 10, get: () => { throw new Error('gone') }, set: () => { throw new Error('gone') } }
+  const throwing = {
+    maxBodyBytes: 10,
+    get: () => {
+      throw new Error('gone')
+    },
+    set: () => {
+      throw new Error('gone')
+    },
+  }
   const other = guardOf(listing([{ stale: { maxAge: '1h' } }]), { cache: throwing })
   answerWith(await other.ask(request({ identity, now: t0 })), 'x')
   expect((await other.ask(request({ identity, now: t0 }))).answer).toBe('reject')
@@ -117,7 +128,9 @@ test('the cache is bounded, and forgets what was used longest ago', () => {
   expect(cache.bytes).toBe(2 * 258 + 600)
   cache.set('a', copy(501))
   expect([cache.get('a'), cache.size]).toEqual([undefined, 1])
-  expect(() => memoryCache({ maxBytes: 1 })).toThrow('memoryCache.maxBytes is 1; allowed: a whole number of bytes from 1024')
+  expect(() => memoryCache({ maxBytes: 1 })).toThrow(
+    'memoryCache.maxBytes is 1; allowed: a whole number of bytes from 1024',
+  )
   expect(() => memoryCache({ maxBodyBytes: 2 ** 40 })).toThrow('memoryCache.maxBodyBytes')
 })
 
@@ -320,7 +333,9 @@ test('the limits of a caller are told at the path of the status, and asking cost
     const told = await guard.ask(request({ identity, target, now: t0 }))
     const { status, body } = guard.answerOf(told)
     expect(status).toBe(200)
-    expect(JSON.parse(String(body))).toMatchObject({ policies: [{ policy: 'client', used: 1, remaining: 2, limit: 3 }] })
+    expect(JSON.parse(String(body))).toMatchObject({
+      policies: [{ policy: 'client', used: 1, remaining: 2, limit: 3 }],
+    })
   }
   const other = await guard.ask(request({ identity, target: '/rate-limits', now: t0 }))
   expect(other.answer).toBe('pass')
