@@ -1,4 +1,4 @@
-// `npm start`: the ticket shop, five services and the turnstile before them, each in a process of its own.
+// `npm start`: the ticket shop, six services and the turnstile before them, each in a process of its own.
 // `npm start -- --shared [n]`: n turnstiles (default 3) that share one Redis, which is started for them.
 // With --no-build nothing is installed or built first. PORT chooses the port, with --shared the first; 0 takes a free one.
 import { spawn } from 'node:child_process'
@@ -18,7 +18,7 @@ const sharedPolicies = '.cache/ticket-shop.shared.yaml'
 const lookEveryMs = 200
 // Longer than the gateway gives running requests.
 const killAfterMs = 12_000
-const services = ['catalog', 'inventory', 'order', 'assistant', 'reports']
+const services = ['catalog', 'inventory', 'order', 'assistant', 'reports', 'partner']
 
 const edges = readShared()
 if (!process.argv.includes('--no-build')) {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 
-export const services = ['catalog', 'inventory', 'order', 'assistant', 'reports'] as const
+export const services = ['catalog', 'inventory', 'order', 'assistant', 'reports', 'partner'] as const
 export type ServiceName = (typeof services)[number]
 
 export interface Service {

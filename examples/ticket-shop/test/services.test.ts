@@ -11,6 +11,7 @@ const posts: readonly [ServiceName, string][] = [
   ['order', '/orders'],
   ['assistant', '/assistant/ask'],
   ['reports', '/v1/lotes/importar'],
+  ['partner', '/partner/imports'],
 ]
 
 /** Sends bytes as they are and gives what comes back until the connection ends. */
