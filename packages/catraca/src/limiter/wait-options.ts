@@ -1,7 +1,7 @@
 import { checkCost } from '../core/cost.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import { optionInvalid } from './arguments.ts'
-import type { Signal } from './waiting.ts'
+import type { Signal } from './signal.ts'
 
 /** Options of `wait`. */
 export interface WaitOptions {

@@ -4,6 +4,7 @@ import { type Decision, decide, knowingGivenBack, refusal, uncharged } from '../
 import type { DenialReason } from '../core/reason.ts'
 import { Queue } from '../resilience/waiting/queue.ts'
 import { type Reservation, Reservations } from '../resilience/waiting/reservations.ts'
+import { onAbort, type Signal } from './signal.ts'
 
 type Answer<T> = T | Promise<T>
 
@@ -29,13 +30,6 @@ export interface Line {
   giveBack(decision: Decision): Answer<number>
   /** A refusal for who gave up before anything was asked. */
   unasked(): Decision
-}
-
-/** What of an `AbortSignal` is used. */
-export interface Signal {
-  readonly aborted: boolean
-  addEventListener(type: 'abort', listener: () => void): void
-  removeEventListener(type: 'abort', listener: () => void): void
 }
 
 /** How long one waits, and what ends it. */
@@ -120,12 +114,8 @@ export class Waiting {
         reject,
         stopListening: () => {},
       }
-      if (signal !== undefined) {
-        const abort = (): void => this.abort(waiter)
-        signal.addEventListener('abort', abort)
-        waiter.stopListening = () => signal.removeEventListener('abort', abort)
-      }
       this.begin(waiter)
+      if (signal !== undefined && !waiter.done) waiter.stopListening = onAbort(signal, () => this.abort(waiter))
     })
   }
 
@@ -229,6 +219,7 @@ export class Waiting {
   /** The time has come: the rest of the stack decides. */
   private wake(waiter: Waiter, place: number, reserved: Decision): void {
     const { line, reservation } = waiter
+    const behind = reservation === undefined ? 0 : this.reservations.levelsBehind(reservation)
     if (reservation !== undefined) this.reservations.leave(reservation)
     waiter.reservation = undefined
     if (line.places.length === 1) {
@@ -249,7 +240,7 @@ export class Waiting {
           return
         }
         waiter.reserved = undefined
-        void line.giveBack(reserved)
+        void line.giveBack(knowingGivenBack(reserved, behind))
         this.finish(waiter, decide(stack.toSpliced(place, 0, uncharged(reserved)), 0))
       },
     )

@@ -5,8 +5,8 @@ export interface Reservation<T> {
   readonly place: string
   /** @internal */
   state: 'waits' | 'aborted' | 'gone'
-  /** @internal Levels that had been given back from the end of the line when it came. */
-  readonly sinceLevels: number
+  /** @internal Levels of others behind it that were given back, less what the line counts from now on. */
+  levels: number
 }
 
 interface Line<T> {
@@ -32,7 +32,7 @@ export class Reservations<T> {
   add(place: string, ticket: T, startUs: number): Reservation<T> {
     const line = this.lines.get(place) ?? { entries: [], first: 0, waiting: 0, levels: 0 }
     this.lines.set(place, line)
-    const entry: Reservation<T> = { ticket, startUs, place, state: 'waits', sinceLevels: line.levels }
+    const entry: Reservation<T> = { ticket, startUs, place, state: 'waits', levels: -line.levels }
     const { entries } = line
     let at = entries.length
     while (at > line.first && (entries[at - 1] as Reservation<T>).startUs > startUs) at--
@@ -59,8 +59,8 @@ export class Reservations<T> {
   }
 
   /** Of what was given back since one came, the levels that were charged after it. */
-  levelsBehind({ place, sinceLevels }: Reservation<T>): number {
-    return (this.lines.get(place)?.levels ?? sinceLevels) - sinceLevels
+  levelsBehind({ place, levels }: Reservation<T>): number {
+    return levels + (this.lines.get(place)?.levels ?? -levels)
   }
 
   /**
@@ -75,10 +75,12 @@ export class Reservations<T> {
       return undefined
     }
     entry.state = 'gone'
-    const wasLast = line.entries[line.entries.length - 1] === entry
+    const { entries } = line
+    const wasLast = entries[entries.length - 1] === entry
     if (wasLast) line.levels += levels
+    else for (let at = line.first; entries[at] !== entry; at++) (entries[at] as Reservation<T>).levels += levels
     this.shorten(entry.place, line, -Infinity)
-    const last = line.entries[line.entries.length - 1]
+    const last = entries[entries.length - 1]
     return wasLast && last?.state === 'aborted' ? last : undefined
   }
 
