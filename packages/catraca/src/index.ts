@@ -20,12 +20,14 @@ export {
 } from './core/errors.ts'
 export type { EventName, Events, Listener, Listeners } from './core/events.ts'
 export type { DenialReason, Reason } from './core/reason.ts'
-export type { Rule } from './core/rule.ts'
+export type { ReservingRule, Rule } from './core/rule.ts'
 export type { Keys, Rules, SomeKeys } from './limiter/arguments.ts'
 export { createLimiter, type LimiterOptions, type SharedLimiterOptions } from './limiter/create-limiter.ts'
 export type { Limiter, TakeOptions } from './limiter/limiter.ts'
 export type { SharedLimiter, SharedTakeOptions, TagOptions } from './limiter/shared-limiter.ts'
+export type { Signal } from './limiter/signal.ts'
 export type { StoreFailure } from './limiter/store-failure.ts'
+export type { WaitOptions } from './limiter/wait-options.ts'
 export type { LeaseOptions } from './stores/lease/options.ts'
 export {
   type MemoryStats,

@@ -80,16 +80,24 @@ export function onClockStep(listener: (stepMs: number) => void): () => void {
   return () => stepListeners.delete(listener)
 }
 
-/** Runs `task` once after `ms`, without keeping the process alive; returns the way to cancel. Undefined without timers. */
-export function later(ms: number, task: () => void): (() => void) | undefined {
+/**
+ * Runs `task` once after `ms`; returns the way to cancel, undefined without timers. The process stays alive for it only
+ * where `keep` is true.
+ */
+export function later(ms: number, task: () => void, keep = false): (() => void) | undefined {
   const timers = globalThis as unknown as {
     setTimeout?: (run: () => void, ms: number) => { unref?: () => void } | number
     clearTimeout?: (timer: unknown) => void
   }
   if (timers.setTimeout === undefined) return undefined
   const timer = timers.setTimeout(task, ms)
-  if (typeof timer === 'object') timer.unref?.()
+  if (!keep && typeof timer === 'object') timer.unref?.()
   return () => timers.clearTimeout?.(timer)
+}
+
+/** What arms timers now; another one when fake timers come or go. */
+export function timerSource(): unknown {
+  return (globalThis as { setTimeout?: unknown }).setTimeout
 }
 
 /** Whole µs of a clock that never goes back, read anew each time. It says nothing about the time of day. */

@@ -1,5 +1,5 @@
 import { floorDiv } from './integer.ts'
-import { type Reason, reasonCode, reasons } from './reason.ts'
+import { type DenialReason, type Reason, reasonCode, reasons } from './reason.ts'
 import type { Charge, Rule } from './rule.ts'
 
 /** A rule under its name in a limiter. */
@@ -107,7 +107,10 @@ export class Decision implements Charge {
   readonly level: number
   /** @internal */
   readonly prior: number
-  /** @internal µs until the request passes; 0 when it does, Infinity when it never can. */
+  /**
+   * @internal Refused: µs until the request passes, Infinity when it never can. Admitted: µs until the units reserved for
+   * it are due; 0 for what was taken at once.
+   */
   readonly waitUs: number
 
   /** @internal */
@@ -165,10 +168,11 @@ export class Decision implements Charge {
 
   /**
    * Milliseconds, exact to the microsecond, until the same request passes if nobody else asks: refused before, admitted
-   * at it. 0 when admitted, Infinity when the cost can never fit. For concurrency the latest possible end.
+   * at it. 0 when admitted, Infinity when the cost can never fit. For concurrency the latest possible end. Where others
+   * wait for the key, no earlier than the first of them is served.
    */
   get retryAfterMs(): number {
-    return this.waitUs / 1_000
+    return this.allowed ? 0 : this.waitUs / 1_000
   }
 
   /** Milliseconds until nothing of the limit is used any more. */
@@ -176,9 +180,13 @@ export class Decision implements Charge {
     return fromNow(this, this.source.rule.resetTicks(this, nowTick(this)))
   }
 
-  /** Milliseconds before which the request must not start: 0 except for `leakyQueue`. */
+  /**
+   * Milliseconds from the decision on before which the request must not start: of a stack the longest. 0 but for
+   * `leakyQueue`, and for what was reserved by `wait`, which sleeps so long itself before it resolves.
+   */
   get delayMs(): number {
     if (!this.allowed) return 0
+    if (this.waitUs > 0) return this.waitUs / 1_000
     return fromNow(this, this.source.rule.delayTicks(this, nowTick(this), this.cost - this.charged))
   }
 
@@ -275,6 +283,10 @@ class StackDecision extends Decision {
   override get stack(): readonly Decision[] {
     return this.parts
   }
+
+  override get delayMs(): number {
+    return this.allowed ? Math.max(...this.parts.map(({ delayMs }) => delayMs)) : 0
+  }
 }
 
 // An engine keeps a number field that has only seen numbers in a box of its own per object. Having seen something else
@@ -306,6 +318,38 @@ export function decide(stack: readonly Decision[], state: number): Decision {
     if (tighter) binding = one
   }
   return new StackDecision(binding, reasonCode(binding.reason) | state, stack)
+}
+
+/** The decision of a policy under another state, reason and wait; its other figures stay. */
+function altered(one: Decision, state: number, remaining: number, waitUs: number): Decision {
+  const { source, key, nowUs, cost, lead, level, prior } = one
+  return new Decision(source, key, state, nowUs, cost, remaining, lead, level, prior, waitUs)
+}
+
+/** What a policy answers to who gave up before it was asked: a refusal without figures. */
+export function unaskedOf(source: Source, key: string, cost: number, nowUs: number): Decision {
+  return new Decision(source, key, reasonCode('aborted') | peeked, nowUs, cost, 0, 0, 0, 0, 0)
+}
+
+/** What one policy said, as a refusal for `reason` that charged nothing. */
+export function refusal(one: Decision, reason: DenialReason, waitUs: number, remaining = one.remaining): Decision {
+  return altered(one, reasonCode(reason) | peeked | (one.state & degraded), remaining, waitUs)
+}
+
+/** What one policy said, with nothing charged by it: of a part of a stack that another part refuses. */
+export function uncharged(one: Decision): Decision {
+  return one.allowed ? altered(one, one.state | peeked, one.remaining, 0) : one
+}
+
+/** An admitted decision whose units are due only after `us`. */
+export function startingIn(one: Decision, us: number): Decision {
+  return us === 0 ? one : altered(one, one.state, one.remaining, us)
+}
+
+/** The same charge for who knows that `levels` of what was given back since were charged after it. */
+export function knowingGivenBack(one: Decision, levels: number): Decision {
+  const { source, key, state, nowUs, cost, remaining, lead, level, prior, waitUs } = one
+  return new Decision(source, key, state, nowUs, cost, remaining, lead, level, prior + levels, waitUs)
 }
 
 function finite(value: number): number | null {

@@ -37,6 +37,11 @@ export interface Rule {
    * window in which they were charged at most; `never`, where units are billed, held, or have a place in a queue.
    */
   readonly lease: 'kept' | 'window' | 'never'
+  /**
+   * Set where units can be charged before they are due, so that a caller knows when it starts and whoever comes later
+   * starts later: the bucket family. Such a rule has {@link Rule.startsIn}.
+   */
+  readonly reserves?: true
   /** The options the rule was made from, defaults filled in, durations in milliseconds. */
   readonly options: Readonly<Record<string, string | number>>
   /** How the rule is told to the script of a shared store. */
@@ -48,6 +53,11 @@ export interface Rule {
    * once; a rule that does not mind has no such shortcut.
    */
   take?(state: Float64Array, at: number, now: number, cost: number): number
+  /**
+   * Ticks after which `cost` units start that are charged now: those of {@link Rule.wait}, or for a shaper those of its
+   * delay. Infinity when they can never be, or not before what is charged already has drained: a queue that is full.
+   */
+  startsIn?(state: Float64Array, at: number, now: number, cost: number): number
   /** Ticks until `cost` units would pass if nobody else asked: 0 when they pass now, Infinity when they never can. */
   wait(state: Float64Array, at: number, now: number, cost: number): number
   /** The most units that would pass at `now`; never negative. */
@@ -106,6 +116,9 @@ export interface Rule {
    */
   delayTicks(snapshot: Snapshot, now: number, cost: number): number
 }
+
+/** A rule under which `wait` reserves, also in a shared store. */
+export type ReservingRule = Rule & { readonly reserves: true }
 
 /** A rule as the script of a shared store reads it; texts are made once, not per question. */
 export interface ScriptForm {

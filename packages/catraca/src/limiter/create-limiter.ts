@@ -11,6 +11,7 @@ import { optionInvalid, type Rules } from './arguments.ts'
 import { Limiter } from './limiter.ts'
 import { SharedLimiter } from './shared-limiter.ts'
 import { checkFailureMode, checkRuleChange, checkStoreFailure, type StoreFailure } from './store-failure.ts'
+import { checkMaxWaiting, defaultMaxWaiting } from './wait-options.ts'
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
@@ -22,6 +23,8 @@ export interface LimiterOptions {
   on?: Listeners
   /** What becomes of what a key has used when its numbers change. Default `keep`. */
   onRuleChange?: RuleChange
+  /** How many may `wait` at one time; who comes then is refused, `queue-full`. 1 to 10^6. Default 10,000. */
+  maxWaiting?: number
 }
 
 /** Options of {@link createLimiter} for a limiter whose states many processes share. */
@@ -32,6 +35,8 @@ export interface SharedLimiterOptions {
   store: RemoteStore
   on?: Listeners
   onRuleChange?: RuleChange
+  /** How many may `wait` at one time in this process; who comes then is refused, `queue-full`. Default 10,000. */
+  maxWaiting?: number
   /**
    * What decides while the store is gone. `local` (default): this instance's share of the limit; `open`: everybody
    * passes; `closed`: nobody does.
@@ -54,7 +59,7 @@ export interface SharedLimiterOptions {
 }
 
 const remoteOptions = ['onStoreFailure', 'storeFailure', 'tag', 'refunds', 'lease'] as const
-const optionNames = ['name', 'store', 'on', 'onRuleChange', ...remoteOptions] as const
+const optionNames = ['name', 'store', 'on', 'onRuleChange', 'maxWaiting', ...remoteOptions] as const
 /** A form that structured header fields carry as it is. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 
@@ -72,7 +77,7 @@ export function createLimiter<const R extends Rules>(
   options: LimiterOptions | SharedLimiterOptions = {},
 ): Limiter<R> | SharedLimiter<R> {
   rejectUnknown(optionNames, options, 'options')
-  const { name = '', store, on = {}, onRuleChange } = options
+  const { name = '', store, on = {}, onRuleChange, maxWaiting = defaultMaxWaiting } = options
   rejectUnknown(eventNames, on, 'options.on')
   for (const [event, listener] of Object.entries(on)) {
     if (typeof listener !== 'function') throw optionInvalid(`options.on.${event}`, listener, 'a function')
@@ -81,6 +86,7 @@ export function createLimiter<const R extends Rules>(
     throw optionInvalid('options.store', store, 'a store such as memoryStore({ … })')
   }
   if (name !== '') checkName(name, 'options.name')
+  checkMaxWaiting(maxWaiting)
   const stack = !isRule(rules)
   const change =
     onRuleChange === undefined ? {} : { onRuleChange: checkRuleChange(onRuleChange, 'options.onRuleChange') }
@@ -91,7 +97,7 @@ export function createLimiter<const R extends Rules>(
     if (value === undefined) continue
     throw optionInvalid(`options.${option}`, value, 'only with a remote store, which can be gone or a cluster')
   }
-  return new Limiter<R>(name, policies, stack, store ?? memoryStore(), store === undefined, on)
+  return new Limiter<R>(name, policies, stack, store ?? memoryStore(), store === undefined, on, maxWaiting)
 }
 
 function shared<R extends Rules>(

@@ -1,6 +1,6 @@
 import { nowUs as clockUs } from '../core/clock.ts'
-import { checkCost } from '../core/cost.ts'
-import { type Decision, decide, type Issuer, type Source, settled } from '../core/decision.ts'
+import { checkActualCost, checkCost } from '../core/cost.ts'
+import { type Decision, decide, type Issuer, type Source, settled, unaskedOf } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
@@ -19,6 +19,8 @@ import {
   type SomeKeys,
 } from './arguments.ts'
 import { Reports } from './reports.ts'
+import { checkWait, type WaitOptions } from './wait-options.ts'
+import { behindQueues, type Line, Waiting } from './waiting.ts'
 
 /** Options of one question. */
 export interface TakeOptions {
@@ -41,12 +43,13 @@ export class Limiter<R extends Rules> implements Issuer {
   private readonly ownStore: Store | undefined
   private readonly blocks: Blocks
   private readonly events: Reports
+  private readonly waiting: Waiting
   /** Time last given by a caller, in µs; verbs without a time of their own go by it. */
   private givenUs: number | undefined
   private closed = false
   /** True when somebody listens to decisions. */
   private reports = false
-  /** True when a question needs neither report nor look-up of blocks nor names; kept so that it costs one comparison. */
+  /** True when a question needs neither report nor look-up of blocks or waiters nor names; kept so that it costs one comparison. */
   private direct = false
 
   /** @internal Use `createLimiter`. */
@@ -57,12 +60,14 @@ export class Limiter<R extends Rules> implements Issuer {
     store: Store,
     ownStore: boolean,
     on: Listeners,
+    maxWaiting: number,
   ) {
     this.name = name
     this.policies = policies.map((policy) => ({ ...policy, issuer: this }))
     this.stack = stack
     this.ownStore = ownStore ? store : undefined
     this.blocks = new Blocks()
+    this.waiting = new Waiting(maxWaiting, () => this.update())
     this.events = new Reports(() => this.update())
     this.events.addAll(on)
     this.ledger = store.open(name, this.policies, {
@@ -70,6 +75,7 @@ export class Limiter<R extends Rules> implements Issuer {
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
       closed: () => {
         this.closed = true
+        this.waiting.close()
         this.update()
       },
     })
@@ -77,7 +83,9 @@ export class Limiter<R extends Rules> implements Issuer {
   }
 
   /**
-   * Asks for `cost` units and takes them if they pass. A refusal takes nothing.
+   * Asks for `cost` units and takes them if they pass. A refusal takes nothing. While others wait in a queue for one of
+   * the keys ({@link Limiter.wait}) it is refused, so that they are not overtaken; nothing else needs such a rule, for
+   * what is reserved is charged.
    * Throws for a key that is not a text, a cost that is not a positive whole number, a time that is none.
    */
   take(keys: Keys<R>, options?: TakeOptions): Decision {
@@ -99,6 +107,70 @@ export class Limiter<R extends Rules> implements Issuer {
   }
 
   /**
+   * Takes as many of `units` as pass now under all policies, at least one: `charged` says how many. Where not even one
+   * passes it is the refusal of one. All of it at one instant, so nobody comes in between. Throws as {@link Limiter.take}.
+   */
+  takeUpTo(keys: Keys<R>, units: number, options?: Pick<TakeOptions, 'now'>): Decision {
+    const most = checkCost(units, 'units')
+    if (options !== undefined) checkTakeOptions(options, upToOptions)
+    const nowUs = options?.now === undefined ? clockUs() : this.given(options.now)
+    const one = this.askAt(keys, 1, nowUs, false)
+    const cost = one.allowed ? Math.min(most, ...one.stack.map(({ remaining }) => remaining)) : 1
+    const decision = this.askAt(keys, cost, nowUs, true)
+    if (this.reports) this.events.decided(decision)
+    return decision
+  }
+
+  /**
+   * As {@link Limiter.take}, and waits up to `maxWaitMs` where it does not pass: resolves once the request may start, or
+   * at once with the refusal where the wait would be longer, the cost can never pass, a key is blocked, or `maxWaiting`
+   * others wait (`queue-full`). Nobody sleeps in vain for a time that is known.
+   *
+   * - Bucket family: the policy with the longest wait is charged now for a time to come, so whoever comes later starts
+   *   later, by `take` too, and large requests are not overtaken. One sleep; then the rest of the stack is taken all or
+   *   nothing, and a refusal there is final: the reservation is given back. `delayMs` says how long it waited.
+   * - `leakyQueue`: the wait is the delay of its place.
+   * - Other rules: a queue per key in the order of arrival, in which nobody overtakes the first. It is asked for when its
+   *   wait is over and when units come back; permits wake it when they are released.
+   *
+   * An aborted one resolves with reason `aborted` at once and costs nothing; who came later keeps the time it was given.
+   * Of a key that is `reset` all are asked for anew; `close` ends all waits as aborted. Time is the clock's: it takes no
+   * `now`. Rejects as {@link Limiter.take} throws. All waits share one timer, which keeps the process alive.
+   */
+  async wait(keys: Keys<R>, options: WaitOptions = {}): Promise<Decision> {
+    this.checkOpen()
+    const wait = checkWait(options)
+    const decision = await this.waiting.wait(this.lineOf(this.textsOf(keys), wait.cost), wait)
+    if (this.reports) this.events.decided(decision)
+    return decision
+  }
+
+  /**
+   * Makes the charge of an admitted request what it really cost, `actualCost` from 0 on, in every policy; once per
+   * decision, by this or by {@link Limiter.refund}. Less than charged: the rest comes back as a refund does. More: the
+   * rest is charged unasked to what is current now, up to twice the limit in use. Permits can be given back so, and are
+   * never added.
+   *
+   * Says how many units came back (positive) or were added (negative): of several policies what is nearest to 0.
+   */
+  settle(decision: Decision, actualCost: number): number {
+    checkOwn(decision, this, this.name)
+    const actual = checkActualCost(actualCost)
+    if (decision.charged === 0 || (decision.state & settled) !== 0) return 0
+    decision.state |= settled
+    const nowUs = this.nowUs()
+    let least = decision.cost - actual
+    for (const one of decision.stack) {
+      const changed = this.ledger.settle(one, actual, nowUs)
+      // Permits are given back by their own rules, and say nothing about the other policies.
+      const counts = !one.source.rule.holds || decision.stack.length === 1
+      if (counts && Math.abs(changed) < Math.abs(least)) least = changed
+    }
+    this.freed(decision)
+    return least
+  }
+
+  /**
    * Gives back up to `units` (default: all) of what an admitted request was charged, in every policy; once per decision.
    * Only while the charge still counts, and never above full. Says how many units came back, the least of all policies;
    * a bucket gives back what its refill has not returned already, which may be a fraction.
@@ -115,6 +187,7 @@ export class Limiter<R extends Rules> implements Issuer {
       // Permits may have been released before; they say nothing about what the other policies gave back.
       if (!one.source.rule.holds || decision.stack.length === 1) least = Math.min(least, given)
     }
+    this.freed(decision)
     return least
   }
 
@@ -126,9 +199,13 @@ export class Limiter<R extends Rules> implements Issuer {
     for (const one of decision.stack) {
       if (one.source.rule.holds) this.ledger.refund(one, decision.cost, nowUs)
     }
+    this.freed(decision)
   }
 
-  /** Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. */
+  /**
+   * Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. Those who
+   * wait for them are asked for anew.
+   */
   reset(keys: SomeKeys<R>): void {
     this.checkOpen()
     forEachKey(this.policies, this.stack, keys, (policy, key) => {
@@ -136,6 +213,7 @@ export class Limiter<R extends Rules> implements Issuer {
       this.blocks.remove(policy, key)
     })
     this.update()
+    forEachKey(this.policies, this.stack, keys, (policy, key) => this.waiting.restart(placeOf(policy, key)))
   }
 
   /** Refuses these keys for `duration` from now, whatever their limits say; a later call replaces an earlier one. */
@@ -159,10 +237,14 @@ export class Limiter<R extends Rules> implements Issuer {
     return this.events.on(event, listener)
   }
 
-  /** Ends the use of the store. Later calls throw `CATRACA_LIMITER_CLOSED`; releasing a permit then does nothing. */
+  /**
+   * Ends the use of the store, and all waits. Later calls throw `CATRACA_LIMITER_CLOSED`; releasing a permit then does
+   * nothing.
+   */
   close(): void {
     if (this.closed) return
     this.closed = true
+    this.waiting.close()
     this.ledger.close()
     this.ownStore?.close()
     this.events.close()
@@ -180,9 +262,20 @@ export class Limiter<R extends Rules> implements Issuer {
     }
     // One reading of the clock for the blocks and the limits.
     if (this.blocks.any && nowUs === undefined) nowUs = clockUs()
-    const decision = this.stack ? this.askStack(keys, cost, nowUs, charge) : this.askOne(keys, cost, nowUs, charge)
+    const decision = this.askAt(keys, cost, nowUs, charge)
     if (this.reports && charge) this.events.decided(decision)
     return decision
+  }
+
+  private askAt(keys: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
+    if (this.closed) this.checkOpen()
+    const { anyQueue } = this.waiting
+    if (!this.stack && !anyQueue) return this.askOne(keys, cost, nowUs, charge)
+    const texts = this.textsOf(keys)
+    const waits = anyQueue ? texts.map((key, policy) => this.waiting.queueWaitUs(placeOf(policy, key))) : undefined
+    return waits?.some((waitUs) => waitUs > 0)
+      ? behindQueues(this.askTexts(texts, cost, nowUs, false), waits)
+      : this.askTexts(texts, cost, nowUs, charge)
   }
 
   private askOne(asked: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
@@ -192,19 +285,65 @@ export class Limiter<R extends Rules> implements Issuer {
     return this.ledger.applyOne(key, cost, nowUs, charge)
   }
 
-  private askStack(asked: unknown, cost: number, nowUs: number | undefined, charge: boolean): Decision {
-    const named = checkKeys(asked)
+  /** The keys in the order of the policies. */
+  private textsOf(asked: unknown): string[] {
+    const named = this.stack ? checkKeys(asked) : undefined
     const keys: string[] = []
-    let blocked = false
-    for (let policy = 0; policy < this.policies.length; policy++) {
-      const key = keyOf(named, (this.policies[policy] as Source).name)
+    for (const { name } of this.policies) {
+      const key = named === undefined ? checkKey(asked) : keyOf(named, name)
       if (key === '') this.events.emptyKey(this.name)
-      if (nowUs !== undefined && this.isBlocked(policy, key, nowUs)) blocked = true
       keys.push(key)
     }
-    return blocked && nowUs !== undefined
-      ? this.refuseBlocked(keys, cost, nowUs)
-      : this.ledger.apply(keys, cost, nowUs, charge)
+    return keys
+  }
+
+  private askTexts(keys: readonly string[], cost: number, nowUs: number | undefined, charge: boolean): Decision {
+    let blocked = false
+    for (let policy = 0; policy < keys.length; policy++) {
+      if (nowUs !== undefined && this.isBlocked(policy, keys[policy] as string, nowUs)) blocked = true
+    }
+    if (blocked && nowUs !== undefined) return this.refuseBlocked(keys, cost, nowUs)
+    return this.stack
+      ? this.ledger.apply(keys, cost, nowUs, charge)
+      : this.ledger.applyOne(keys[0] as string, cost, nowUs, charge)
+  }
+
+  /** What one who waits asks. */
+  private lineOf(keys: readonly string[], cost: number): Line {
+    const { policies, ledger } = this
+    const ask = (charge: boolean): Decision =>
+      this.askTexts(keys, cost, this.blocks.any ? clockUs() : undefined, charge)
+    const others = (place: number): number[] => [...keys.keys()].filter((index) => index !== place)
+    const shaper = policies.findIndex(({ rule }) => rule.algorithm === 'leaky-queue')
+    return {
+      places: keys.map((key, policy) => placeOf(policy, key)),
+      shaper: shaper < 0 ? undefined : shaper,
+      patience: (place) => (policies[place]?.rule.reserves === true ? 'reserve' : 'queue'),
+      take: () => ask(true),
+      peek: () => ask(false),
+      reserve: (place, maxWaitUs) => ledger.reserve(place, keys[place] as string, cost, undefined, maxWaitUs),
+      takeRest: (place) => {
+        const members = others(place)
+        const texts = members.map((index) => keys[index] as string)
+        const costs = members.map(() => cost)
+        return ledger.applySome(members, texts, costs, undefined, true)
+      },
+      giveBack: (decision) => {
+        let given = 0
+        for (const one of decision.stack) given = ledger.refund(one, one.cost, clockUs())
+        return given
+      },
+      unasked: () => {
+        const parts = policies.map((source, index) => unaskedOf(source, keys[index] as string, cost, clockUs()))
+        return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
+      },
+    }
+  }
+
+  /** Units may have come back: who waits in a queue for them is asked for. */
+  private freed(decision: Decision): void {
+    if (!this.waiting.anyQueue) return
+    for (const { source, key } of decision.stack) this.waiting.freed(placeOf(this.policies.indexOf(source), key))
   }
 
   private isBlocked(policy: number, key: string, nowUs: number): boolean {
@@ -227,7 +366,7 @@ export class Limiter<R extends Rules> implements Issuer {
 
   private update(): void {
     this.reports = this.events.decisions
-    this.direct = !this.stack && !this.closed && !this.reports && !this.blocks.any
+    this.direct = !this.stack && !this.closed && !this.reports && !this.blocks.any && !this.waiting.anyQueue
   }
 
   private nowUs(): number {
@@ -256,5 +395,12 @@ export class Limiter<R extends Rules> implements Issuer {
 }
 
 const takeOptions = ['cost', 'now'] as const
+const upToOptions = ['now'] as const
+
+/** Names a policy with a key, for those who wait. */
+function placeOf(policy: number, key: string): string {
+  return `${policy}:${key}`
+}
+
 /** Microseconds stay below 2^53. */
 const maxNowMs = 9_000_000_000_000

@@ -51,6 +51,16 @@ export interface Ledger {
     charge: boolean,
   ): Decision
   /**
+   * Charges one policy whose rule {@link Rule.reserves} if its units start at most `maxWaitUs` from now: an admitted
+   * decision whose `waitUs` says when, 0 where they pass at once. The units are charged now, so whoever is asked about
+   * later, by {@link Ledger.apply} too, comes behind them. Else a refusal that charged nothing: its wait is the one that
+   * was too long; for a shaper, whose wait is a delay, the time after which the same question passes.
+   *
+   * To give a reservation back before it starts, {@link Ledger.refund} it. Where others reserved behind it more than the
+   * capacity holds beside it, that gives 0: they keep their times, and it can be given back only once it is the last.
+   */
+  reserve(member: number, key: string, cost: number, nowUs: number | undefined, maxWaitUs: number): Decision
+  /**
    * Puts a new list of policies in place of the old one. A policy of the same name and rule (algorithm and options) as
    * one before keeps its states. States under other rules of a name that stays come over when their key is next asked
    * for, as between variants, and count against the bound until then or until they end. What belonged to a name that is
@@ -64,6 +74,13 @@ export interface Ledger {
    * was under other numbers since. Of a stack: member by member.
    */
   refund(decision: Decision, units: number, nowUs: number): number
+  /**
+   * Makes the charge of one member what it really cost, `units`, 0 or more; says how many units came back (positive) or
+   * were added (negative). What comes back is that of {@link Ledger.refund}. More is charged to the current window or
+   * bucket unasked, up to twice the limit in use; permits are never added. Of a stack: member by member. That it is done
+   * once, and not beside a refund, is the caller's business.
+   */
+  settle(decision: Decision, units: number, nowUs: number): number
   /** Forgets the state of a key under all variants of a policy; what was charged before can no longer be refunded. */
   reset(policy: number, key: string): void
   /** Tells the store the time by which its callers live, when they give it themselves; its sweep goes by it. */

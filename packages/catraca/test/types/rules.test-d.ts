@@ -6,6 +6,7 @@ import {
   leakyMeter,
   leakyQueue,
   quota,
+  type ReservingRule,
   type Rule,
   slidingCounter,
   slidingLog,
@@ -38,10 +39,10 @@ describe('options of rules', () => {
     expectTypeOf(fixedWindow).returns.toEqualTypeOf<Rule>()
     expectTypeOf(slidingLog).returns.toEqualTypeOf<Rule>()
     expectTypeOf(slidingCounter).returns.toEqualTypeOf<Rule>()
-    expectTypeOf(tokenBucket).returns.toEqualTypeOf<Rule>()
-    expectTypeOf(gcra).returns.toEqualTypeOf<Rule>()
-    expectTypeOf(leakyMeter).returns.toEqualTypeOf<Rule>()
-    expectTypeOf(leakyQueue).returns.toEqualTypeOf<Rule>()
+    expectTypeOf(tokenBucket).returns.toEqualTypeOf<ReservingRule>()
+    expectTypeOf(gcra).returns.toEqualTypeOf<ReservingRule>()
+    expectTypeOf(leakyMeter).returns.toEqualTypeOf<ReservingRule>()
+    expectTypeOf(leakyQueue).returns.toEqualTypeOf<ReservingRule>()
     expectTypeOf(quota).returns.toEqualTypeOf<Rule>()
     expectTypeOf(concurrency).returns.toEqualTypeOf<Rule>()
   })

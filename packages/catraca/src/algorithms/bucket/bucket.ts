@@ -46,6 +46,7 @@ export class Bucket implements Rule {
   readonly width = 3 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
+  readonly reserves = true as const
   readonly lease: 'kept' | 'never'
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
@@ -98,6 +99,19 @@ export class Bucket implements Rule {
     return over <= 0 ? 0 : ceilDiv(over, this.rate) + this.lead(elapsed)
   }
 
+  /**
+   * A reservation is a debt: what is charged before it is due drains in its turn, and starts when the level has come down
+   * to the capacity. So the bound of the class holds for what starts, too: at each start the level, less what starts
+   * later, is at most the capacity, and in between the level drains at the rate. A debt above 2^53 is not lent.
+   */
+  startsIn(state: Float64Array, at: number, now: number, cost: number): number {
+    const ticks = this.wait(state, at, now, cost)
+    const elapsed = now - (state[at] as number)
+    const level = this.drained(elapsed, state[at + 1] as number) + cost * this.unit
+    if (!this.shapes) return level <= maxExact ? ticks : Infinity
+    return ticks > 0 ? Infinity : ceilDiv(level, this.rate) + this.lead(elapsed)
+  }
+
   remaining(state: Float64Array, at: number, now: number): number {
     const over = this.over(now - (state[at] as number), state[at + 1] as number, 0)
     return over < 0 ? Math.floor((0 - over) / this.unit) : 0
@@ -117,18 +131,26 @@ export class Bucket implements Rule {
    * So what was taken less what was given back keeps the bound of the class: over a span from a on it can only be passed
    * by refunds of charges from before a, and those are parts of the level at a, which took the same room away. Refunds of
    * later charges are counted as if they lay below, which errs against the caller.
+   *
+   * Of a reservation that has not started nothing has drained but what was given back below it. Who reserved behind it
+   * keeps the time it was given, and what starts then must be in the level, which the refill would empty meanwhile were
+   * too much given back: it cannot as long as what was given back since, what was charged behind and the charge itself
+   * are at most the capacity. Beyond that a reservation can be given back only while nobody is behind it.
    */
   refund(state: Float64Array, at: number, now: number, charge: Charge, units: number): number {
     const elapsed = Math.max(0, now - charge.origin)
     const refunded = state[at + 2] as number
     // Less than at the charge: the state ended since, and with it what was charged.
     const since = this.shapes ? 0 : Math.max(0, refunded - charge.prior)
-    const own = charge.level - elapsed * this.rate - since
+    const top = charge.level - elapsed * this.rate
+    const own = top - since
     if (own <= 0) return 0
     const level = this.drained(now - (state[at] as number), state[at + 1] as number)
+    const wanted = Math.min(units, charge.cost) * this.unit
+    if (top > this.capacity && level > own && level - own + since + wanted > this.capacity) return 0
     // Who queues behind keeps the time it was given, so a place in the middle of a queue cannot be given to another.
     if (this.shapes && level > own) return 0
-    const give = Math.min(units * this.unit, own, level)
+    const give = Math.min(wanted, own, level)
     this.charge(state, at, now, 0)
     state[at + 1] = level - give
     state[at + 2] = sumUp(refunded, give)

@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import type { Rule } from '../../core/rule.ts'
+import type { ReservingRule } from '../../core/rule.ts'
 import { Bucket, bucketParameters } from '../bucket/bucket.ts'
 
 /** Options of {@link leakyMeter}. */
@@ -19,6 +19,6 @@ export const parameters: Parameters = bucketParameters
  * A leaky bucket as a meter: each request pours its cost in, `limit` per `window` leak out, what would overflow is refused. The same decisions as `tokenBucket`.
  * In any half-open span of T at most burst + limit × T ÷ window units pass. Time and memory per key are constant.
  */
-export function leakyMeter(options: LeakyMeterOptions): Rule {
+export function leakyMeter(options: LeakyMeterOptions): ReservingRule {
   return new Bucket('leaky-meter', 'leakyMeter', checkOptions(parameters, options, 'leakyMeter'))
 }

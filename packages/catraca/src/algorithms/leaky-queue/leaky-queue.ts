@@ -1,6 +1,6 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
-import type { Rule } from '../../core/rule.ts'
+import type { ReservingRule } from '../../core/rule.ts'
 import { Bucket, bucketParameters } from '../bucket/bucket.ts'
 
 /** Options of {@link leakyQueue}. */
@@ -28,7 +28,7 @@ export const parameters: Parameters = {
  * and ceil(level ÷ unit) + cost ≤ capacity exactly when level + cost × unit ≤ capacity × unit, as cost and capacity are
  * whole. The delay is the time until the level that includes the request has drained.
  */
-export function leakyQueue(options: LeakyQueueOptions): Rule {
+export function leakyQueue(options: LeakyQueueOptions): ReservingRule {
   const { capacity, ...rest } = checkOptions(parameters, options, 'leakyQueue')
   return new Bucket('leaky-queue', 'leakyQueue', { ...rest, burst: capacity }, true)
 }

@@ -1,5 +1,5 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
-import { Decision, decide, generationUnit, peeked, type Source } from '../../core/decision.ts'
+import { Decision, decide, generationUnit, peeked, refusal, type Source, startingIn } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
 import type { Rule } from '../../core/rule.ts'
 import { flatCopy, storedKey } from '../key.ts'
@@ -101,6 +101,20 @@ export class MemoryLedger implements Ledger {
     return this.answer(asked, nowUs, charge)
   }
 
+  reserve(member: number, key: string, cost: number, givenUs: number | undefined, maxWaitUs: number): Decision {
+    const table = this.variants.current[member] as Table
+    const nowUs = givenUs ?? clockUs()
+    const { rule } = table.policy
+    const stored = storedKey(key)
+    let slot = table.find(stored)
+    if (slot < 0 && !table.alone) slot = this.variants.fetch(table, stored, nowUs)
+    const now = tickOf(nowUs, rule)
+    const startUs = startOf(rule, table.stateOf(table.shard, slot), slot < 0 ? 0 : slot * rule.width, nowUs, now, cost)
+    if (startUs <= maxWaitUs) return startingIn(this.charge(member, key, cost, nowUs), startUs)
+    const refused = this.ask(table, key, cost, nowUs, false)
+    return refused.allowed ? tooLate(refused, startUs, maxWaitUs) : refused
+  }
+
   /** Charges units unasked, also beyond the limit. */
   charge(member: number, key: string, units: number, nowUs: number): Decision {
     const asked = this.begin()
@@ -139,6 +153,42 @@ export class MemoryLedger implements Ledger {
     const { rule } = holder.policy
     const state = holder.stateOf(holder.shard, slot)
     return rule.refund(state, slot * rule.width, tickOf(nowUs, rule), decision, Math.min(units, decision.charged))
+  }
+
+  settle(decision: Decision, units: number, nowUs: number): number {
+    const { charged } = decision
+    if (charged === 0 || units === charged) return 0
+    if (units < charged) return this.refund(decision, charged - units, nowUs)
+    const table = this.variants.tableOf(decision.source)
+    if (table === undefined || decision.source.rule.holds) return 0
+    const added = this.addTo(table, storedKey(decision.key), units - charged, nowUs)
+    return added === 0 ? 0 : -added
+  }
+
+  /** Charges a key unasked, under whichever variant it stands, up to twice its limit; says how many units. */
+  private addTo(table: Table, key: string, units: number, nowUs: number): number {
+    let holder = table
+    let slot = table.find(key)
+    for (const other of table.alone ? [] : [...table.kindred, ...table.strangers]) {
+      if (slot >= 0) break
+      if (other.size === 0) continue
+      holder = other
+      slot = other.find(key)
+    }
+    if (slot < 0) {
+      holder = table
+      table.find(key)
+      slot = this.store.add(table, key, nowUs)
+    }
+    const { rule } = holder.policy
+    const { shard } = holder
+    const now = tickOf(nowUs, rule)
+    const at = slot * rule.width
+    const state = holder.stateOf(shard, slot)
+    const added = Math.min(units, Math.max(0, 2 * rule.limit - rule.used(state, at, now)))
+    const charged = rule.charge(state, at, now, added, ++lastPermit)
+    if (rule.width === 0) shard.lists[slot] = charged
+    return added
   }
 
   reset(policy: number, key: string): void {
@@ -318,6 +368,20 @@ export class MemoryLedger implements Ledger {
 
 function tickOf(nowUs: number, { tickUs }: Rule): number {
   return tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
+}
+
+/** µs after which units start that are charged now, 0 at once: see {@link Rule.startsIn}. */
+function startOf(rule: Rule, state: Float64Array, at: number, nowUs: number, now: number, cost: number): number {
+  const ticks = rule.startsIn?.(state, at, now, cost) ?? Infinity
+  return ticks === 0 ? 0 : (now + ticks) * rule.tickUs - nowUs
+}
+
+/** The refusal of a shaper that would take the request, too late: it passes once the queue is short enough. */
+export function tooLate(one: Decision, startUs: number, maxWaitUs: number): Decision {
+  const { rule } = one.source
+  const shortest = (rule.startsIn?.(new Float64Array(rule.width), 0, 0, one.cost) ?? Infinity) * rule.tickUs
+  const never = shortest > maxWaitUs
+  return refusal(one, never ? 'impossible' : rule.denial, never ? Infinity : startUs - maxWaitUs)
 }
 
 /** {@link Rule.take} for a rule without it. */

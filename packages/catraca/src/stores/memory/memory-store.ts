@@ -47,7 +47,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 /**
  * The store of {@link memoryStore}. Keys whose state equals that of a key never seen are forgotten in slices. At the
  * bound a sample of 16 gives one up: a key with nothing used, else the one below its limit that is nearest to full, else
- * the limited one whose limit ends first. Held permits are never given up, even if the bound is passed by them.
+ * the limited one whose limit ends first. Held permits and debts, such as what waits, are never given up, even if the
+ * bound is passed by them.
  */
 export class MemoryStore implements Store {
   private readonly maxKeys: number
@@ -191,7 +192,7 @@ export class MemoryStore implements Store {
 
   /**
    * A key by chance and how costly it is to forget: 0 with nothing used, below 1 the used share of one below its limit,
-   * from 1 on a limited one, later ends costing more. Undefined when it holds permits.
+   * from 1 on a limited one, later ends costing more. Undefined when it holds permits or is in debt.
    */
   private sample(nowUs: number, random: Random): Candidate | undefined {
     let nth = Math.floor(random() * this.keys)
@@ -210,6 +211,8 @@ export class MemoryStore implements Store {
         const at = slot * rule.width
         const level = rule.levelAt(state, at, now)
         if (rule.holds && level > 0) return undefined
+        // In debt: somebody may wait for what was reserved.
+        if (rule.used(state, at, now) > rule.limit) return undefined
         const remaining = rule.remaining(state, at, now)
         const ends = rule.endsAt(state, at)
         const score =
