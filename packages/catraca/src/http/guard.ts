@@ -1,4 +1,5 @@
 import { later, nowUs, onClockStep } from '../core/clock.ts'
+import { checkActualCost } from '../core/cost.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener } from '../core/events.ts'
 import { storeEvents } from '../limiter/store-events.ts'
@@ -138,11 +139,11 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   }
 
   /**
-   * Tells what an admitted request really cost, in the units in which it asked: of fewer the rest is given back, 0 gives
-   * all back. Once per request.
+   * Tells what an admitted request really cost, in the units in which it asked, from 0 on: of fewer the rest is given back
+   * while it still counts, more are charged unasked. Permits stay held until {@link Guard.release}. Once per request.
    */
-  settle(verdict: Verdict, _units: number): void {
-    this.enforcer.giveBack(verdict)
+  settle(verdict: Verdict, units: number): void {
+    this.enforcer.settleAll(verdict, checkActualCost(units))
   }
 
   /** Gives back what an admitted request was charged, as when it was never carried out. */

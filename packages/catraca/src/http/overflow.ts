@@ -3,7 +3,8 @@ import { type Decision, sayAnswer } from '../core/decision.ts'
 import type { Reason } from '../core/reason.ts'
 import type { Enforcer } from '../policy/enforcer.ts'
 import type { Strategy } from '../policy/overflow.ts'
-import { type Policy, stages } from '../policy/policy.ts'
+import { stages } from '../policy/policy.ts'
+import type { QueueBounds } from '../policy/turns.ts'
 import { Verdict } from '../policy/verdict.ts'
 import type { AnswerCache } from './answer-cache.ts'
 import { acceptedAnswer, type Jobs, type Work } from './jobs.ts'
@@ -67,6 +68,8 @@ export class Overflow<R> {
     verdict: Verdict,
   ): boolean | Promise<boolean> {
     switch (strategy.kind) {
+      case 'queue':
+        return this.queue(strategy, request, facts, verdict)
       case 'stale':
         return this.copy(strategy.maxAgeMs, request, facts, verdict)
       case 'degrade':
@@ -78,6 +81,19 @@ export class Overflow<R> {
       default:
         return false
     }
+  }
+
+  private async queue(
+    bounds: QueueBounds,
+    { signal }: GuardRequest<R>,
+    facts: RequestFacts,
+    verdict: Verdict,
+  ): Promise<boolean> {
+    const { binding } = verdict
+    if (binding === undefined) return false
+    if (!(await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal))) return false
+    this.say('queue', verdict)
+    return true
   }
 
   private async copy(
@@ -97,12 +113,14 @@ export class Overflow<R> {
 
   private async degrade(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
     const costs = new Map(
-      verdict.refusing.flatMap(({ policy }): [Policy, number][] => {
+      verdict.refusing.flatMap(({ policy }): [string, number][] => {
         const degrade = this.enforcer.variantOf(policy, facts).overflow.find(({ kind }) => kind === 'degrade')
-        return degrade?.kind === 'degrade' ? [[policy, degrade.cost]] : []
+        return degrade?.kind === 'degrade' ? [[policy.name, degrade.cost]] : []
       }),
     )
-    const passed = await this.enforcer.again(facts, verdict, { cost: (policy) => costs.get(policy) ?? policy.cost })
+    const passed = await this.enforcer.again(facts, verdict, {
+      cost: (policy) => costs.get(policy.name) ?? policy.cost,
+    })
     if (!passed) return false
     verdict.told = 'degrade'
     this.say('degrade', verdict)
@@ -114,7 +132,9 @@ export class Overflow<R> {
     const lenient = refusing.filter(({ policy }) => {
       return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'mark')
     })
-    const passed = await this.enforcer.again(facts, verdict, { without: new Set(lenient.map(({ policy }) => policy)) })
+    const passed = await this.enforcer.again(facts, verdict, {
+      without: new Set(lenient.map(({ policy }) => policy.name)),
+    })
     if (!passed) return false
     verdict.marked.push(...lenient)
     verdict.told ??= 'mark'
@@ -166,7 +186,7 @@ export class Overflow<R> {
     }
   }
 
-  private say(answer: 'degrade' | 'mark', verdict: Verdict): void {
+  private say(answer: 'queue' | 'degrade' | 'mark', verdict: Verdict): void {
     verdict.answer = answer
     const { decision } = verdict
     if (decision !== undefined) sayAnswer(decision, answer)

@@ -42,6 +42,7 @@ export class Passage<R> {
     this.at = at
     this.request = request
     this.facts = facts
+    this.verdict.units = facts.units
     this.credential = credential
   }
 

@@ -1,3 +1,5 @@
+import type { Signal } from '../limiter/signal.ts'
+
 /** A request as a guard sees it. Adapters make one of what their framework has. */
 export interface GuardRequest<R = unknown> {
   /** As received, upper case. */
@@ -10,6 +12,8 @@ export interface GuardRequest<R = unknown> {
   readonly raw: R
   /** Units instead of one. */
   readonly units?: number
+  /** Aborts when the caller leaves: a request that waits for its turn then gives its place up. Asked for only there. */
+  readonly signal?: Signal | undefined
   /** Milliseconds since the epoch, for tests and simulators. */
   readonly now?: number
   /** A header by lower-case name; several lines joined by a comma. */

@@ -1,6 +1,7 @@
 import { nowUs as clockUs } from '../core/clock.ts'
 import type { Decision, Issuer, LeaseTerms, Source } from '../core/decision.ts'
 import type { Rule } from '../core/rule.ts'
+import type { Signal } from '../limiter/signal.ts'
 import { shareOf } from '../stores/failure/share.ts'
 import type { Health, RemoteHooks, RemoteStore, Siblings, StoreFailureOptions } from '../stores/remote.ts'
 import type { Ledger, Store } from '../stores/store.ts'
@@ -11,6 +12,7 @@ import { keyOf } from './key-part.ts'
 import { modeFor } from './mode.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
 import { type Question, SharedPart } from './shared-part.ts'
+import { type QueueBounds, Turns } from './turns.ts'
 import type { Refused, Said, Verdict } from './verdict.ts'
 
 /** Narrows a question to some policies. */
@@ -36,6 +38,9 @@ export class Enforcer implements Issuer {
   private givenUs: number | undefined
 
   private readonly onObserved: (said: Said) => void
+  private readonly turns: Turns
+  private readonly sources: { memory: readonly Source[]; shared: readonly Source[] }
+  private closed = false
 
   /**
    * @param shared Needs a document that says how many instances there are. @param onObserved Is told what each observed
@@ -55,10 +60,18 @@ export class Enforcer implements Issuer {
     const homeOf = this.homes(shared !== undefined)
     this.byStage = stacksOf(policies, homeOf)
     this.places = placesOf(policies, homeOf)
-    this.ledger = memory.open(name, this.sources(policies, 'memory', homeOf, this), hooks)
-    if (shared === undefined) return
-    const sources = (issuer: Issuer): Source[] => this.sources(policies, 'shared', homeOf, issuer)
-    this.shared = new SharedPart(shared, name, sources, stated(policies), hooks)
+    this.sources = { memory: this.sourcesOf(policies, 'memory', homeOf, this), shared: [] }
+    this.ledger = memory.open(name, this.sources.memory, hooks)
+    if (shared !== undefined) {
+      this.shared = new SharedPart(
+        shared,
+        name,
+        (issuer) => this.sharedSources(policies, issuer),
+        stated(policies),
+        hooks,
+      )
+    }
+    this.turns = new Turns(this.ledger, this.shared)
   }
 
   /** The document that is enforced now. */
@@ -98,12 +111,15 @@ export class Enforcer implements Issuer {
    * the shared store begins anew there.
    */
   replace(policies: Policies): void {
+    // Who waits is asked anew, by the new document.
+    this.turns.end()
     const homeOf = this.homes(this.isShared)
     this.policies = policies
     this.byStage = stacksOf(policies, homeOf)
     this.places = placesOf(policies, homeOf)
-    this.ledger.replace(this.sources(policies, 'memory', homeOf, this))
-    this.shared?.replace((issuer) => this.sources(policies, 'shared', homeOf, issuer), stated(policies))
+    this.sources.memory = this.sourcesOf(policies, 'memory', homeOf, this)
+    this.ledger.replace(this.sources.memory)
+    this.shared?.replace((issuer) => this.sharedSources(policies, issuer), stated(policies))
   }
 
   /**
@@ -124,8 +140,7 @@ export class Enforcer implements Issuer {
     }
     const asked = select(memory.enforced, facts, only, 'enforce')
     if (asked.length > 0) {
-      const { members, keys, costs } = this.question(asked, facts)
-      const decision = this.ledger.applySome(members, keys, costs, facts.nowUs, true)
+      const decision = this.turns.askHere(asked, this.question(asked, facts), facts.nowUs)
       if (!this.settle(asked, decision, verdict)) {
         verdict.refused = { stage, asked, home: 'memory' }
         return false
@@ -137,26 +152,70 @@ export class Enforcer implements Issuer {
   /**
    * Asks the stack that refused once more, in another way, and then the rest of its stage. As {@link Enforcer.ask}.
    *
-   * @param change `cost` gives another cost than the policy's; policies in `without` are not asked.
+   * @param change `cost` gives another cost than the policy's; policies named in `without` are not asked.
    */
   again(
     facts: Facts,
     verdict: Verdict,
-    change: { readonly cost?: (policy: Policy) => number; readonly without?: ReadonlySet<Policy> },
+    change: { readonly cost?: (policy: Policy) => number; readonly without?: ReadonlySet<string> },
   ): boolean | Promise<boolean> {
-    const { asked: all, home } = verdict.refused as Refused
-    const asked = all.filter((policy) => change.without?.has(policy) !== true)
+    const refused = verdict.refused as Refused
+    const asked = this.currentOf(refused).filter(({ name }) => change.without?.has(name) !== true)
     verdict.refusing.length = 0
     if (asked.length === 0) return this.askRest(facts, verdict)
     const question = this.question(asked, facts, change.cost)
-    const { members, keys, costs } = question
     const answer =
-      home === 'memory'
-        ? this.ledger.applySome(members, keys, costs, facts.nowUs, true)
+      refused.home === 'memory'
+        ? this.turns.askHere(asked, question, facts.nowUs)
         : (this.shared as SharedPart).take(question)
     const goOn = (decision: Decision): boolean | Promise<boolean> =>
       this.settle(asked, decision, verdict) && this.askRest(facts, verdict)
     return answer instanceof Promise ? answer.then(goOn) : goOn(answer)
+  }
+
+  /**
+   * Waits behind a policy that refused, at most as long as `bounds` say, and then asks the rest of the stage. As
+   * {@link Enforcer.ask}: false, at once, where the wait would be too long or too many wait. Whoever waits while another
+   * document comes waits by that one.
+   */
+  async queue(
+    policy: Policy,
+    facts: Facts,
+    verdict: Verdict,
+    bounds: QueueBounds,
+    signal: Signal | undefined,
+  ): Promise<boolean> {
+    for (;;) {
+      const refused = verdict.refused as Refused
+      const asked = this.currentOf(refused)
+      const question = this.question(asked, facts)
+      const sources = question.members.map((member) => this.sources[refused.home][member] as Source)
+      const apart = refused.home === 'shared'
+      const stack = { asked, sources, question, apart, nowUs: facts.nowUs }
+      const decision = await this.turns.wait(policy, stack, bounds, signal)
+      if (decision === undefined) return false
+      const replaced = decision.reason === 'aborted' && signal?.aborted !== true && !this.closed
+      if (!replaced) {
+        verdict.refusing.length = 0
+        return this.settle(asked, decision, verdict, true) && this.askRest(facts, verdict)
+      }
+      if (await this.again(facts, verdict, {})) return true
+      if (verdict.refused !== refused) return false
+    }
+  }
+
+  /** Makes what a verdict charged what the request really cost, in the units in which it asked; permits stay held. */
+  settleAll({ admitted, units: asked }: Verdict, units: number, nowUs = this.nowUs()): void {
+    for (const { decision } of admitted) {
+      if (decision.source.rule.holds) continue
+      // A whole number: what was charged is one for each unit.
+      const cost = (decision.cost / asked) * units
+      if (decision.source.issuer !== this) this.shared?.settle(decision, cost)
+      else {
+        this.ledger.settle(decision, cost, nowUs)
+        this.turns.freed(decision)
+      }
+    }
   }
 
   /** What a policy would say, without charging it; a promise for one in the shared store. */
@@ -196,10 +255,12 @@ export class Enforcer implements Issuer {
   }
 
   release(decision: Decision): void {
-    if (decision.source.rule.holds) this.ledger.refund(decision, decision.cost, this.nowUs())
+    if (decision.source.rule.holds) this.refund(decision, this.nowUs())
   }
 
   close(): void {
+    this.closed = true
+    this.turns.end()
     this.ledger.close()
     this.shared?.close()
   }
@@ -210,7 +271,23 @@ export class Enforcer implements Issuer {
     return (policy) => (stays(policy) ? 'memory' : 'shared')
   }
 
-  private sources({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
+  private sharedSources(policies: Policies, issuer: Issuer): Source[] {
+    const sources = this.sourcesOf(policies, 'shared', this.homes(true), issuer)
+    this.sources.shared = sources
+    return sources
+  }
+
+  /** The policies of a stack as they stand in the current document, which may be another one by now. */
+  private currentOf({ asked, home }: Refused): Policy[] {
+    return asked.flatMap((policy) => {
+      const current = this.policies.list[policy.index]
+      if (current === policy) return policy
+      const same = this.policies.list.find(({ name }) => name === policy.name)
+      return same !== undefined && this.homeOf(same) === home ? same : []
+    })
+  }
+
+  private sourcesOf({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
     return variants.flatMap(({ policy, variant: { rule: whole } }) => {
       if (homeOf(policy) !== home) return []
       const { name, onStoreFailure, onRuleChange, entry } = policy
@@ -277,10 +354,10 @@ export class Enforcer implements Issuer {
   }
 
   /** Adds the answer of a stack to a verdict. */
-  private settle(asked: readonly Policy[], decision: Decision, verdict: Verdict): boolean {
+  private settle(asked: readonly Policy[], decision: Decision, verdict: Verdict, waited = false): boolean {
     const { stack } = decision
     if (decision.allowed) {
-      for (let at = 0; at < asked.length; at++) this.admit(verdict, asked[at] as Policy, stack[at] as Decision)
+      for (let at = 0; at < asked.length; at++) this.admit(verdict, asked[at] as Policy, stack[at] as Decision, waited)
       return true
     }
     for (let at = 0; at < stack.length; at++) {
@@ -307,19 +384,24 @@ export class Enforcer implements Issuer {
     return this.ledger.applySome(members, keys, costs, facts.nowUs, charge)
   }
 
-  private admit(verdict: Verdict, policy: Policy, decision: Decision): void {
+  /** @param waited True where its delay is over. */
+  private admit(verdict: Verdict, policy: Policy, decision: Decision, waited: boolean): void {
     verdict.admitted.push({ policy, decision })
     if (decision.source.rule.holds) {
       verdict.holds = true
       if (decision.source.issuer !== this) this.shared?.admitted(decision)
     }
-    const { delayMs } = decision
+    const delayMs = waited ? 0 : decision.delayMs
     if (delayMs > verdict.delayMs) verdict.delayMs = delayMs
   }
 
   private refund(decision: Decision, nowUs: number): void {
-    if (decision.source.issuer === this) this.ledger.refund(decision, decision.cost, nowUs)
-    else this.shared?.giveBack(decision)
+    if (decision.source.issuer !== this) {
+      this.shared?.giveBack(decision)
+      return
+    }
+    this.ledger.refund(decision, decision.cost, nowUs)
+    this.turns.freed(decision)
   }
 }
 

@@ -40,6 +40,28 @@ export class SharedPart implements Issuer {
     return this.ledger.apply(members, keys, tags, costs, false)
   }
 
+  /** Charges one policy if its units start at most `maxWaitUs` from now. */
+  reserve(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    cost: number,
+    maxWaitUs: number,
+  ): Decision | Promise<Decision> {
+    return this.ledger.reserve(member, key, tag, cost, maxWaitUs)
+  }
+
+  /** Gives back what policies charged that wait; says how many units of the last one came back. */
+  async refund({ stack }: Decision): Promise<number> {
+    const given = await Promise.all(stack.map((one) => this.ledger.refund(one, one.cost)))
+    return given.at(-1) ?? 0
+  }
+
+  /** Makes a charge what it really cost. */
+  settle(decision: Decision, units: number): void {
+    void this.ledger.settle(decision, units)
+  }
+
   /** Notes that a request goes on with what it was admitted to. */
   admitted(decision: Decision): void {
     if (decision.source.rule.holds && decision.charged > 0) this.held.add(decision)

@@ -54,6 +54,8 @@ export class Verdict {
   refused: Refused | undefined = undefined
   /** @internal A whole answer in place of the handler's. */
   ready: ReadyAnswer | undefined = undefined
+  /** Units in which the request asked. */
+  units = 1
   /** Milliseconds before which an admitted request must not start; more than 0 only behind a leaky queue. */
   delayMs = 0
   /** True when a member of `admitted` holds permits. */

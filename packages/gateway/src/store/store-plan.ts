@@ -1,6 +1,6 @@
 import { type GatewayDocument, policyPart } from '@catraca/config'
 import { isCatracaError, slidingCounter } from 'catraca'
-import { type AnyGuard, createGuard } from 'catraca/http'
+import { type AnyGuard, createGuard, memoryJobs } from 'catraca/http'
 import {
   type Descriptor,
   type Explanation,
@@ -13,6 +13,9 @@ import { type IoredisClient, redisStore } from 'catraca/redis'
 import { type Channel, workerStore } from 'catraca/workers'
 import { policiesFor, timesWorkers } from '../workers/seat.ts'
 import { addressOf } from './redis-client.ts'
+
+/** Nothing is carried out to explain a document. */
+const jobs = memoryJobs({ run: () => undefined })
 
 /** Something in both languages. */
 export type Words = Explanation['rule']
@@ -91,11 +94,14 @@ export async function plannedExplanations(
   descriptor: Descriptor,
 ): Promise<PlannedExplanation[]> {
   const policies = policyPart({ ...document }) as unknown as PolicyDocument
-  const now = await explained(createGuard({ policies }), descriptor)
+  const now = await explained(createGuard({ policies, jobs }), descriptor)
   const plan = storePlanOf(document)
   if (plan.kind === 'memory') return plan.workers === undefined ? now : explainedWorkers(document, now, descriptor)
   const stated = policiesFor(policies, document, document.workers ?? 1)
-  const homes = await explained(createGuard({ policies: stated, store: redisStore({ client: nobody }) }), descriptor)
+  const homes = await explained(
+    createGuard({ policies: stated, store: redisStore({ client: nobody }), jobs }),
+    descriptor,
+  )
   const shares = await explainedShares(policies, plan.expectedInstances, descriptor)
   return now.map((one, at) => {
     if (homes[at]?.store !== 'shared') return one
@@ -118,7 +124,7 @@ async function explainedWorkers(
   const { workers = 1 } = document
   const policies = policiesFor(policyPart({ ...document }) as unknown as PolicyDocument, document, workers)
   const store = workerStore({ channel: noChannel, workers })
-  const shared = await explained(createGuard({ policies, store }), descriptor)
+  const shared = await explained(createGuard({ policies, store, jobs }), descriptor)
   store.close()
   // What is left is what a memory without any use says, not what is said without the primary.
   return shared.map((one, at) => ({ ...one, says: now[at]?.says ?? one.says }))
@@ -132,7 +138,7 @@ async function explainedShares(
 ): Promise<Explanation[] | undefined> {
   if (instances === 'live') return undefined
   try {
-    return await explained(createGuard({ policies: dividedDocument(policies, instances) }), descriptor)
+    return await explained(createGuard({ policies: dividedDocument(policies, instances), jobs }), descriptor)
   } catch (error) {
     // A part of a limit may be too fine to be counted; the library then takes a smaller one.
     if (isCatracaError(error)) return undefined
