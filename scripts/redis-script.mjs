@@ -34,7 +34,7 @@ function expand(name, known) {
 export function generated() {
   const known = fragments()
   const member = expand('member', known)
-  const scripts = ['decide', 'batch', 'amend', 'grant', 'pulse'].map((name) => {
+  const scripts = ['decide', 'batch', 'amend', 'grant', 'pulse', 'reserve', 'up-to'].map((name) => {
     const frame = expand(name, known)
     const whole = frame.replaceAll('@member@', () => member)
     return { name, frame, sha: createHash('sha1').update(whole).digest('hex') }
@@ -47,7 +47,7 @@ export function generated() {
     `const member = ${quoted(member)}.slice(1)`,
     "const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)",
     ...scripts.flatMap(({ name, frame, sha }) => [
-      `export const ${name} = { sha: '${sha}', text: whole(${quoted(frame)}) }`,
+      `export const ${name === 'up-to' ? 'upTo' : name} = { sha: '${sha}', text: whole(${quoted(frame)}) }`,
     ]),
     '',
   ].join('\n')

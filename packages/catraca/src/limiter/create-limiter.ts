@@ -91,7 +91,7 @@ export function createLimiter<const R extends Rules>(
   const change =
     onRuleChange === undefined ? {} : { onRuleChange: checkRuleChange(onRuleChange, 'options.onRuleChange') }
   const policies = policiesOf(rules, name).map((policy) => ({ ...policy, ...change }))
-  if (isRemote(store)) return shared<R>(name, policies, stack, { ...options, store }, on)
+  if (isRemote(store)) return shared<R>(name, policies, stack, { ...options, store, maxWaiting }, on)
   for (const option of remoteOptions) {
     const value = (options as SharedLimiterOptions)[option]
     if (value === undefined) continue
@@ -104,7 +104,15 @@ function shared<R extends Rules>(
   name: string,
   policies: readonly Omit<Source, 'issuer'>[],
   stack: boolean,
-  { store, onStoreFailure, storeFailure, tag, refunds = false, lease }: Omit<SharedLimiterOptions, 'name'>,
+  {
+    store,
+    onStoreFailure,
+    storeFailure,
+    tag,
+    refunds = false,
+    lease,
+    maxWaiting = defaultMaxWaiting,
+  }: Omit<SharedLimiterOptions, 'name'>,
   on: Listeners,
 ): SharedLimiter<R> {
   if (name === '') throw optionInvalid('options.name', '', 'a name, the same in all processes that share the states')
@@ -125,6 +133,7 @@ function shared<R extends Rules>(
     on,
     failure: storeFailure === undefined ? undefined : checkStoreFailure(storeFailure, 'options.storeFailure'),
     tag: tag === undefined ? undefined : names.indexOf(tag),
+    maxWaiting,
   })
 }
 

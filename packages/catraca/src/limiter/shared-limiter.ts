@@ -1,9 +1,11 @@
-import { checkCost } from '../core/cost.ts'
-import { type Decision, type Issuer, type Source, settled } from '../core/decision.ts'
+import { nowUs as clockUs } from '../core/clock.ts'
+import { checkActualCost, checkCost } from '../core/cost.ts'
+import { type Decision, decide, type Issuer, type Source, settled, unaskedOf } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
-import { show } from '../core/errors.ts'
+import { CatracaError, show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
+import type { ReservingRule, Rule } from '../core/rule.ts'
 import { LeasedLedger } from '../stores/lease/leased-ledger.ts'
 import type { Health, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
 import {
@@ -22,6 +24,8 @@ import {
 } from './arguments.ts'
 import { Reports } from './reports.ts'
 import { storeEvents } from './store-events.ts'
+import { checkWait, type WaitOptions } from './wait-options.ts'
+import { type Line, Waiting } from './waiting.ts'
 
 /** Options of one question to a shared store, whose clock alone counts. */
 export interface SharedTakeOptions {
@@ -45,7 +49,19 @@ export interface SharedParts {
   readonly failure: StoreFailureOptions | undefined
   /** The place of the policy whose key is the tag of all. */
   readonly tag: number | undefined
+  /** How many may wait. */
+  readonly maxWaiting: number
 }
+
+/** `wait` of a limiter on a shared store, where a rule of it reserves; of others it is nothing that can be called. */
+export type SharedWait<R extends Rules> =
+  true extends Reserves<R> ? (keys: Keys<R>, options?: WaitOptions) => Promise<Decision> : unknown
+
+type Reserves<R extends Rules> = R extends Rule
+  ? R extends ReservingRule
+    ? true
+    : false
+  : { [Name in keyof R]: R[Name] extends ReservingRule ? true : false }[keyof R]
 
 /**
  * Decides who may go on, with states that many processes share. Made by `createLimiter` with a remote store. Every verb
@@ -69,6 +85,7 @@ export class SharedLimiter<R extends Rules> {
   private readonly tag: number | undefined
   private readonly ledger: RemoteLedger
   private readonly events: Reports
+  private readonly waiting: Waiting
   private closed = false
   /** True when somebody listens to decisions. */
   private reports = false
@@ -76,13 +93,14 @@ export class SharedLimiter<R extends Rules> {
   private direct = false
 
   /** @internal Use `createLimiter`. */
-  constructor(name: string, { policies, stack, store, on, failure, tag }: SharedParts) {
+  constructor(name: string, { policies, stack, store, on, failure, tag, maxWaiting }: SharedParts) {
     this.name = name
     this.policies = policies.map((policy) => ({ ...policy, issuer: this.issuer }))
     this.members = policies.map((_, member) => member)
     this.units = policies.map(() => 1)
     this.stack = stack
     this.tag = tag
+    this.waiting = new Waiting(maxWaiting)
     this.events = new Reports(() => {
       this.update()
     })
@@ -147,6 +165,53 @@ export class SharedLimiter<R extends Rules> {
     return this.ask(keys, options, false)
   }
 
+  /**
+   * As `Limiter.takeUpTo`: as many of `units` as pass now under all policies, at least one, in one trip. In a cluster
+   * whose policies stand on several nodes it takes a trip more, and what another takes meanwhile is less.
+   */
+  async takeUpTo(keys: Keys<R>, units: number): Promise<Decision> {
+    const most = checkCost(units, 'units')
+    const { texts, tags } = this.read(keys, undefined)
+    const decision = await this.ledger.applyUpTo(this.members, texts, tags, most)
+    if (this.reports) this.events.decided(decision)
+    return decision
+  }
+
+  /**
+   * As `Limiter.wait`, for limiters of which at least one rule is of the bucket family or a leaky queue: such a policy
+   * reserves in the store, so the order holds over all instances. A refusal by another rule is final. Two trips at most
+   * where it waits, and one more for a stack. Without the store the declared mode decides: `local` reserves in the share
+   * of this instance. A key that is reset elsewhere does not wake who waits here.
+   *
+   * A wait that is aborted gives back what nobody reserved behind; of what others did, on other instances too, as much as
+   * the capacity holds beside it. Rejects with `CATRACA_WAIT_UNSUPPORTED` where no rule reserves.
+   */
+  readonly wait = (async (keys: Keys<R>, options: WaitOptions = {}): Promise<Decision> => {
+    const wait = checkWait(options)
+    const { texts, tags, costs } = this.read(keys, { cost: wait.cost })
+    if (!this.policies.some(({ rule }) => rule.reserves)) throw waitUnsupported(this.name)
+    const decision = await this.waiting.wait(this.lineOf({ texts, tags, costs }), wait)
+    if (this.reports) this.events.decided(decision)
+    return decision
+  }) as unknown as SharedWait<R>
+
+  /** As `Limiter.settle`; 0 where the store does not answer. */
+  async settle(decision: Decision, actualCost: number): Promise<number> {
+    checkOwn(decision, this.issuer, this.name)
+    const actual = checkActualCost(actualCost)
+    if (decision.charged === 0 || (decision.state & settled) !== 0) return 0
+    decision.state |= settled
+    const changed = await Promise.all(decision.stack.map((one) => this.ledger.settle(one, actual)))
+    let least = decision.cost - actual
+    decision.stack.forEach((one, index) => {
+      const own = changed[index] as number
+      // Permits are given back by their own rules, and say nothing about the other policies.
+      const counts = !one.source.rule.holds || !this.stack
+      if (counts && Math.abs(own) < Math.abs(least)) least = own
+    })
+    return least
+  }
+
   /** As `Limiter.refund`; 0 where the store does not answer. */
   async refund(decision: Decision, units?: number): Promise<number> {
     checkOwn(decision, this.issuer, this.name)
@@ -176,11 +241,14 @@ export class SharedLimiter<R extends Rules> {
   }
 
   /**
-   * Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards.
-   * Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer.
+   * Forgets what was used under these keys, and their blocks. Nothing charged before can be refunded afterwards. Those who
+   * wait for them in this process are asked for anew. Rejects with `CATRACA_STORE_UNAVAILABLE` when the store does not answer.
    */
   async reset(keys: SomeKeys<R>, options?: TagOptions): Promise<void> {
-    await this.each(keys, options, (policy, key, tag) => this.ledger.reset(policy, key, tag))
+    await this.each(keys, options, async (policy, key, tag) => {
+      await this.ledger.reset(policy, key, tag)
+      this.waiting.restart(placeOf(policy, key, tag))
+    })
   }
 
   /**
@@ -202,10 +270,14 @@ export class SharedLimiter<R extends Rules> {
     return this.events.on(event, listener)
   }
 
-  /** Ends the use of the store, which keeps the states. Later questions reject with `CATRACA_LIMITER_CLOSED`. */
+  /**
+   * Ends the use of the store, which keeps the states, and all waits. Later questions reject with
+   * `CATRACA_LIMITER_CLOSED`.
+   */
   close(): void {
     if (this.closed) return
     this.closed = true
+    this.waiting.close()
     this.ledger.close()
     this.events.close()
     this.update()
@@ -214,6 +286,7 @@ export class SharedLimiter<R extends Rules> {
   private open(store: RemoteStore, failure: StoreFailureOptions): RemoteLedger {
     const hooks = storeEvents(this.events, () => {
       this.closed = true
+      this.waiting.close()
       this.update()
     })
     const leased = this.policies.some(({ lease }) => lease !== undefined)
@@ -256,6 +329,34 @@ export class SharedLimiter<R extends Rules> {
     return { texts, tags, costs: cost === 1 ? this.units : texts.map(() => cost) }
   }
 
+  /** What one who waits asks. */
+  private lineOf({ texts, tags, costs }: Asked): Line {
+    const { ledger, policies, members } = this
+    const cost = costs[0] as number
+    const shaper = policies.findIndex(({ rule }) => rule.algorithm === 'leaky-queue')
+    return {
+      places: texts.map((key, policy) => placeOf(policy, key, tags?.[policy])),
+      shaper: shaper < 0 ? undefined : shaper,
+      patience: (place) => (policies[place]?.rule.reserves === true ? 'reserve' : 'refuse'),
+      take: () => ledger.tryApply(members, texts, tags, costs) ?? ledger.apply(members, texts, tags, costs, true),
+      peek: () => ledger.apply(members, texts, tags, costs, false),
+      reserve: (place, maxWaitUs) => ledger.reserve(place, texts[place] as string, tags?.[place], cost, maxWaitUs),
+      takeRest: (place) => {
+        const others = <T>(all: readonly T[]): T[] => all.filter((_, index) => index !== place)
+        const own = tags === undefined ? undefined : others(tags)
+        return ledger.apply(others(members), others(texts), own, others(costs), true)
+      },
+      giveBack: async (decision) => {
+        const given = await Promise.all(decision.stack.map((one) => ledger.refund(one, one.cost)))
+        return given[0] as number
+      },
+      unasked: () => {
+        const parts = policies.map((source, index) => unaskedOf(source, texts[index] as string, cost, clockUs()))
+        return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
+      },
+    }
+  }
+
   private async refundOne(one: Decision, units: number): Promise<number> {
     const given = await this.ledger.refund(one, units)
     // Permits may have been released before; they say nothing about what the other policies gave back.
@@ -291,6 +392,19 @@ interface Asked {
 }
 
 const takeOptions = ['cost'] as const
+
+/** Names a policy with a key where it stands, for those who wait. */
+function placeOf(policy: number, key: string, tag: string | undefined): string {
+  return tag === undefined ? `${policy}:${key}` : `${policy}:${tag.length}:${tag}${key}`
+}
+
+function waitUnsupported(name: string): CatracaError {
+  return new CatracaError(
+    'CATRACA_WAIT_UNSUPPORTED',
+    `limiter ${show(name)} has no rule that can be waited for in a shared store; ` +
+      'allowed: tokenBucket, gcra, leakyMeter, leakyQueue, with others beside them',
+  )
+}
 
 function nowRefused(now: unknown): Error {
   return optionInvalid('options.now', now, 'memory stores only; a shared store goes by its own clock')

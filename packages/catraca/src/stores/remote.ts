@@ -96,6 +96,21 @@ export interface RemoteLedger {
     most: number,
     patient?: boolean,
   ): Promise<Decision>
+  /**
+   * Charges one policy if its units start soon enough, as `Ledger.reserve`, over one trip. Without the store the policy's
+   * mode answers: `local` reserves in its share, `open` passes at once, `closed` refuses.
+   */
+  reserve(member: number, key: string, tag: string | undefined, cost: number, maxWaitUs: number): Promise<Decision>
+  /**
+   * Charges some policies with as many units as pass under all of them, at most `most`, at least one, in one trip: an
+   * admitted decision whose cost they are, or a refusal of one unit. All policies have the same cost.
+   */
+  applyUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision>
   /** What the declared modes say: for a question that the store did not answer. */
   declared(
     members: readonly number[],
@@ -107,6 +122,8 @@ export interface RemoteLedger {
   charge(member: number, key: string, tag: string | undefined, units: number): Promise<void>
   /** As `Ledger.refund`; 0 where the store does not answer. A permit is given back the same way. */
   refund(decision: Decision, units: number): Promise<number>
+  /** As `Ledger.settle`; 0 where the store does not answer. */
+  settle(decision: Decision, units: number): Promise<number>
   /** Makes a permit last for another `permitTtl` from now. False when it had expired, or the store does not answer. */
   renew(decision: Decision): Promise<boolean>
   /** Forgets the state of a key and its block. Rejects when the store does not answer. */
@@ -134,7 +151,10 @@ export interface CentralLedger {
     otherwise?: (fault: unknown) => Decision,
   ): Promise<Decision>
   grant: RemoteLedger['grant']
+  reserve: RemoteLedger['reserve']
+  applyUpTo: RemoteLedger['applyUpTo']
   refund: RemoteLedger['refund']
+  settle: RemoteLedger['settle']
   renew: RemoteLedger['renew']
   reset: RemoteLedger['reset']
   block: RemoteLedger['block']

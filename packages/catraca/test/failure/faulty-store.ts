@@ -14,7 +14,18 @@ import {
 } from '../../src/stores/remote.ts'
 
 /** A call that reached the store, or would have. */
-type Call = 'apply' | 'grant' | 'refund' | 'renew' | 'reset' | 'block' | 'charge' | 'probe'
+type Call =
+  | 'apply'
+  | 'grant'
+  | 'refund'
+  | 'renew'
+  | 'reset'
+  | 'block'
+  | 'charge'
+  | 'probe'
+  | 'reserve'
+  | 'upTo'
+  | 'settle'
 
 /** States that several processes share: those of a name are opened once. */
 interface States {
@@ -94,6 +105,27 @@ export class FaultyStore implements Central, RemoteStore {
         this.asked.push({ key, least, most })
         await this.trip('grant', [key])
         return grantFrom(ledger, member, key, least, most)
+      },
+      reserve: async (member, key, _tag, cost, maxWaitUs) => {
+        await this.trip('reserve', [key])
+        return ledger.reserve(member, key, cost, undefined, maxWaitUs)
+      },
+      applyUpTo: async (members, keys, _tags, most) => {
+        await this.trip('upTo', keys)
+        const ones = members.map(() => 1)
+        const { allowed, stack } = ledger.applySome(members, keys, ones, undefined, false)
+        const units = allowed ? Math.min(most, ...stack.map(({ remaining }) => remaining)) : 1
+        return ledger.applySome(
+          members,
+          keys,
+          ones.map(() => units),
+          undefined,
+          true,
+        )
+      },
+      settle: async (decision, units) => {
+        await this.trip('settle')
+        return ledger.settle(decision, units, nowUs())
       },
       refund: async (decision, units) => {
         // What becomes of the decision on the way is not sent.

@@ -101,6 +101,34 @@ class FakeRemoteLedger implements RemoteLedger {
     return grantFrom(this.ledger, member, key, least, most)
   }
 
+  async reserve(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    cost: number,
+    maxWaitUs: number,
+  ): Promise<Decision> {
+    const tags = tag === undefined ? undefined : [tag]
+    this.store.trips.push({ policies: [this.nameOf(member)], keys: [key], tags, costs: [cost], charge: true })
+    await this.store.until
+    return this.ledger.reserve(member, key, cost, undefined, maxWaitUs)
+  }
+
+  async applyUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    const peeked = this.decide(members, keys, [...members].fill(1), false)
+    const units = peeked.allowed ? Math.min(most, ...peeked.stack.map(({ remaining }) => remaining)) : 1
+    return this.apply(members, keys, tags, [...members].fill(units), true)
+  }
+
+  async settle(decision: Decision, units: number): Promise<number> {
+    return this.ledger.settle(decision, units, Date.now() * 1_000)
+  }
+
   declared(
     members: readonly number[],
     keys: readonly string[],

@@ -23,3 +23,8 @@ if lend then cost = lend(cost, capacity - level) end
 passes = level + cost <= capacity
 if prior > 0 then long = true end
 if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end
+if reserve then
+  passes = reserve(cost, level + cost, capacity, rate, tick, now, lead)
+  -- A reservation lasts until it has drained.
+  if passes and level + cost > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end
+end

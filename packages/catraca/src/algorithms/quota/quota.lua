@@ -22,4 +22,5 @@ origin = start
 prior = stop
 lead = start - us
 longer = (stop - us) / 1000
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit

@@ -145,6 +145,62 @@ export class FailoverLedger implements RemoteLedger {
     })
   }
 
+  async reserve(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    cost: number,
+    maxWaitUs: number,
+  ): Promise<Decision> {
+    const otherwise = (): Decision => {
+      this.decisions++
+      this.fallback.divideAmong(this.instances)
+      return this.fallback.reserve(member, key, cost, maxWaitUs)
+    }
+    if (!this.storeHealth.mayAsk()) return otherwise()
+    return this.ask(
+      () => this.central.reserve(member, key, tag, cost, maxWaitUs),
+      (cause) => {
+        if (kindOf(cause) === 'key') this.tell([member], [key], cause)
+        return otherwise()
+      },
+    )
+  }
+
+  async applyUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    const otherwise = (): Decision => {
+      this.decisions++
+      this.fallback.divideAmong(this.instances)
+      return this.fallback.decideUpTo(members, keys, tags, most)
+    }
+    if (!this.storeHealth.mayAsk()) return otherwise()
+    return this.ask(
+      async () => {
+        const decision = await this.central.applyUpTo(members, keys, tags, most)
+        if (this.hasQuota) for (const one of decision.stack) if (isQuota(one.source)) this.fallback.quotas.seen(one)
+        return decision
+      },
+      (cause) => {
+        if (kindOf(cause) === 'key') this.tell(members, keys, cause)
+        return otherwise()
+      },
+    )
+  }
+
+  async settle(decision: Decision, units: number): Promise<number> {
+    if (decision.degraded) return this.fallback.settle(decision, units)
+    if (!this.storeHealth.mayAsk()) return 0
+    return this.ask(
+      () => this.central.settle(decision, units),
+      () => 0,
+    )
+  }
+
   declared(
     members: readonly number[],
     keys: readonly string[],

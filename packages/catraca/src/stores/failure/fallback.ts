@@ -86,6 +86,50 @@ export class Fallback {
     return decide(parts, degraded | (parts.some(({ charged }) => charged > 0) ? 0 : peeked))
   }
 
+  /** As `RemoteLedger.reserve`, by the mode alone. */
+  reserve(member: number, key: string, cost: number, maxWaitUs: number): Decision {
+    const nowUs = clockUs()
+    const source = this.policies[member] as Source
+    const mode = modeOf(source)
+    if (mode === 'closed') return refuseClosed(source, key, cost, nowUs)
+    if (mode === 'open') return passUncounted(source, key, cost, nowUs)
+    const { local } = this
+    const under =
+      this.ceiling === undefined ? undefined : local.applySome([this.policies.length], [''], [cost], nowUs, true)
+    const answer =
+      under?.allowed === false
+        ? local.applySome([member], [key], [cost], nowUs, false)
+        : local.reserve(member, key, cost, nowUs, maxWaitUs)
+    answer.state |= degraded
+    const part = unlessStoreReturns(answer, source.rule.limit)
+    if (under === undefined) return part
+    if (!under.allowed) return refuseAtCeiling(part, under)
+    if (part.allowed) this.underCeiling.set(part, under)
+    else local.refund(under, cost, nowUs)
+    return part
+  }
+
+  /** As `RemoteLedger.applyUpTo`, by the modes alone: nobody asks in between. */
+  decideUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Decision {
+    const ones = members.map(() => 1)
+    const one = this.decide(members, keys, tags, ones, false)
+    const units = one.allowed ? Math.max(1, Math.min(most, ...one.stack.map(({ remaining }) => remaining))) : 1
+    const costs = ones.map(() => units)
+    return this.decide(members, keys, tags, costs, true)
+  }
+
+  /** As `Ledger.settle`, for a decision made here; what a quota cost more than its share granted is not added. */
+  settle(decision: Decision, units: number): number {
+    const { charged } = decision
+    if (units <= charged) return units === charged ? 0 : this.refund(decision, charged - units)
+    return isQuota(decision.source) ? 0 : this.local.settle(decision, units, clockUs())
+  }
+
   /** As `Ledger.refund`, for a decision made here. */
   refund(decision: Decision, units: number): number {
     const nowUs = clockUs()

@@ -95,6 +95,39 @@ export class LeasedLedger implements RemoteLedger {
 
   grant: RemoteLedger['grant'] = (...question) => this.inner.grant(...question)
 
+  /** What is in hand passes at once; a reservation is exact, so the store makes it. */
+  async reserve(
+    member: number,
+    key: string,
+    tag: string | undefined,
+    cost: number,
+    maxWaitUs: number,
+  ): Promise<Decision> {
+    const book = this.books[member]
+    const held = book && this.takeHeld(book, key, tag, cost)
+    return held ?? this.inner.reserve(member, key, tag, cost, maxWaitUs)
+  }
+
+  /** What is in hand and what the store has are not told together: what is in hand serves who wants no more. */
+  async applyUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    const costs = members.map(() => most)
+    return this.tryStack(members, keys, tags, costs) ?? this.inner.applyUpTo(members, keys, tags, most)
+  }
+
+  /** What a request cost more than was in hand for it is charged at the store. */
+  async settle(decision: Decision, units: number): Promise<number> {
+    const { charged } = decision
+    if (!(decision instanceof LeasedDecision)) return this.inner.settle(decision, units)
+    if (units <= charged) return units === charged ? 0 : this.refund(decision, charged - units)
+    const { decision: granted } = decision.lot.grant
+    return this.inner.settle(granted, granted.charged + units - charged)
+  }
+
   declared: RemoteLedger['declared'] = (...question) => this.inner.declared(...question)
 
   charge: RemoteLedger['charge'] = (...units) => this.inner.charge(...units)

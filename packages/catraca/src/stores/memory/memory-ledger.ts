@@ -1,8 +1,9 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
-import { Decision, decide, generationUnit, peeked, refusal, type Source, startingIn } from '../../core/decision.ts'
+import { Decision, decide, generationUnit, peeked, type Source, startingIn } from '../../core/decision.ts'
 import { type Reason, reasonCode } from '../../core/reason.ts'
 import type { Rule } from '../../core/rule.ts'
 import { flatCopy, storedKey } from '../key.ts'
+import { startUsOf, tooLate } from '../reservation.ts'
 import type { Ledger, StoreHooks } from '../store.ts'
 import type { MemoryStore } from './memory-store.ts'
 import type { Shard } from './shard.ts'
@@ -108,8 +109,8 @@ export class MemoryLedger implements Ledger {
     const stored = storedKey(key)
     let slot = table.find(stored)
     if (slot < 0 && !table.alone) slot = this.variants.fetch(table, stored, nowUs)
-    const now = tickOf(nowUs, rule)
-    const startUs = startOf(rule, table.stateOf(table.shard, slot), slot < 0 ? 0 : slot * rule.width, nowUs, now, cost)
+    const state = table.stateOf(table.shard, slot)
+    const startUs = startUsOf(rule, state, slot < 0 ? 0 : slot * rule.width, nowUs, cost)
     if (startUs <= maxWaitUs) return startingIn(this.charge(member, key, cost, nowUs), startUs)
     const refused = this.ask(table, key, cost, nowUs, false)
     return refused.allowed ? tooLate(refused, startUs, maxWaitUs) : refused
@@ -368,20 +369,6 @@ export class MemoryLedger implements Ledger {
 
 function tickOf(nowUs: number, { tickUs }: Rule): number {
   return tickUs === 1 ? nowUs : Math.floor(nowUs / tickUs)
-}
-
-/** µs after which units start that are charged now, 0 at once: see {@link Rule.startsIn}. */
-function startOf(rule: Rule, state: Float64Array, at: number, nowUs: number, now: number, cost: number): number {
-  const ticks = rule.startsIn?.(state, at, now, cost) ?? Infinity
-  return ticks === 0 ? 0 : (now + ticks) * rule.tickUs - nowUs
-}
-
-/** The refusal of a shaper that would take the request, too late: it passes once the queue is short enough. */
-export function tooLate(one: Decision, startUs: number, maxWaitUs: number): Decision {
-  const { rule } = one.source
-  const shortest = (rule.startsIn?.(new Float64Array(rule.width), 0, 0, one.cost) ?? Infinity) * rule.tickUs
-  const never = shortest > maxWaitUs
-  return refusal(one, never ? 'impossible' : rule.denial, never ? Infinity : startUs - maxWaitUs)
 }
 
 /** {@link Rule.take} for a rule without it. */

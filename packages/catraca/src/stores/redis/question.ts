@@ -1,6 +1,7 @@
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
 import { reasonCode } from '../../core/reason.ts'
 import type { Rule } from '../../core/rule.ts'
+import { startUsOf, tooLate } from '../reservation.ts'
 
 /** What of a question to one policy never changes, as texts. */
 export class Member {
@@ -102,6 +103,39 @@ export function decisionOfOne(
   return first < 0
     ? part(member, key, cost, permit, -first, taken, bits, answer, 1, true, charge ? rebased : undefined)
     : part(member, key, cost, permit, first, taken, bits, answer, 1, false, undefined)
+}
+
+/** As {@link decisionOfOne} for a question that may start up to `maxWaitUs` later: see `Ledger.reserve`. */
+export function reservationOf(
+  member: Member,
+  key: string,
+  cost: number,
+  maxWaitUs: number,
+  answer: readonly number[],
+  rebased: Rebased,
+): Decision {
+  const { source } = member
+  const { rule } = source
+  const refused = (answer[1] as number) < 0
+  // As of the answer: what the state was before a charge.
+  const before = refused ? [answer[0] as number, -1 - (answer[1] as number), ...answer.slice(2)] : answer
+  const asked = decisionOfOne(member, key, cost, 0, false, before, rebased)
+  const long = (answer[0] as number) < 0
+  if (long && (answer[5] as number) > 0) rebased((answer[5] as number) / 1_000)
+  const blocked = long && (answer[4] as number) > 0
+  const { nowUs } = asked
+  scratch[0] = asked.origin
+  scratch[1] = asked.level
+  scratch[2] = asked.prior
+  const startUs = startUsOf(rule, scratch, 0, nowUs, cost)
+  if (refused) {
+    const decision = decisionOfOne(member, key, cost, 0, true, answer, () => {})
+    return blocked || decision.waitUs > 0 ? decision : tooLate(decision, startUs, maxWaitUs)
+  }
+  const now = tickOf(nowUs, rule)
+  rule.charge(scratch, 0, now, cost, 0)
+  const left = rule.remaining(scratch, 0, now)
+  return new Decision(source, key, 0, nowUs, cost, left, scratch[0] - now, scratch[1], scratch[2], startUs)
 }
 
 type Rebased = (stepMs: number) => void

@@ -1,15 +1,16 @@
 import { nowUs as clockUs } from '../../core/clock.ts'
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
 import type { CentralLedger } from '../remote.ts'
-import { AskOne, AskSeveral, type Otherwise } from './ask.ts'
+import { AskOne, AskSeveral, type Otherwise, opOf } from './ask.ts'
 import { GrantQuestion } from './ask-grant.ts'
+import { AskDecision, type Asking } from './ask-verbs.ts'
 import { type Call, type Calls, PromisedCall } from './calls.ts'
 import { DenyCache } from './deny-cache.ts'
 import type { Grants } from './grants.ts'
 import { KeyNames, sameTag } from './keys.ts'
 import { nextPermit } from './permits.ts'
-import { decisionOf, decisionOfOne, Member } from './question.ts'
-import { amend } from './script.generated.ts'
+import { decisionOf, decisionOfOne, Member, reservationOf } from './question.ts'
+import { amend, reserve, upTo } from './script.generated.ts'
 
 /** What a ledger needs of its store. */
 export interface LedgerStore {
@@ -123,9 +124,85 @@ export class RedisLedger implements CentralLedger {
     })
   }
 
+  reserve(member: number, key: string, tag: string | undefined, cost: number, maxWaitUs: number): Promise<Decision> {
+    const asked = this.member(member)
+    const shapes = asked.source.rule.algorithm === 'leaky-queue' ? '1' : '0'
+    return this.decided({
+      script: reserve,
+      keys: [this.nameOf(member, key, tag)],
+      args: (nowUs) => asked.ask([`${maxWaitUs}`, shapes, opOf(true, false, asked.change)], cost, 0, nowUs),
+      read: (answer) => this.known(reservationOf(asked, key, cost, maxWaitUs, answer, this.rebased), [tag]),
+    })
+  }
+
+  applyUpTo(
+    places: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    if (this.store.cluster && places.length > 1 && !sameTag(tags ?? keys))
+      return this.upToApart(places, keys, tags, most)
+    const members = places.map((place) => this.member(place))
+    const permits = members.map(({ list }) => (list ? nextPermit() : 0))
+    const list = members.some((member) => member.list)
+    return this.decided({
+      script: upTo,
+      keys: places.map((place, index) => this.nameOf(place, keys[index] as string, tags?.[index])),
+      args: (nowUs) => {
+        const args = [`${most}`, ...members.map(({ source }) => `${source.rule.script.unit}`)]
+        args.push(opOf(true, list, members.map(({ change }) => change).join('')))
+        members.forEach((member, index) => member.ask(args, 1, permits[index] as number, nowUs))
+        return args
+      },
+      read: (answer) => {
+        const units = answer[answer.length - 1] as number
+        const question = { members, asked: keys, costs: members.map(() => units), permits, charge: true }
+        const decision = decisionOf(question, answer.slice(0, -1), this.rebased)
+        return this.known(places.length === 1 ? (decision.stack[0] as Decision) : decision, tags)
+      },
+    })
+  }
+
+  /** Asks how much passes, then for that: what another took in between is asked for once more, then refused. */
+  private async upToApart(
+    places: readonly number[],
+    keys: readonly string[],
+    tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    const ones = places.map(() => 1)
+    let decision = await this.applyApart(places, keys, tags, ones, false)
+    for (let tries = 0; tries < 2; tries++) {
+      const room = Math.min(most, ...decision.stack.map(({ remaining }) => remaining))
+      const units = Math.max(1, room)
+      decision = await this.applyApart(
+        places,
+        keys,
+        tags,
+        ones.map(() => units),
+        true,
+      )
+      if (decision.allowed || units === 1) return decision
+    }
+    return this.applyApart(places, keys, tags, ones, true)
+  }
+
+  async settle(decision: Decision, units: number): Promise<number> {
+    const { charged, source, key } = decision
+    if (charged === 0 || units === charged) return 0
+    if (units < charged) return this.refund(decision, charged - units)
+    const index = this.placeOf(source)
+    if (index < 0 || source.rule.holds) return 0
+    const member = this.member(index)
+    const args = member.ask([`s.${member.change}`], units - charged, nextPermit(), clockUs())
+    const added = await this.amend(index, key, this.tagOf.get(decision), args)
+    return added === 0 ? 0 : -added
+  }
+
   refund(decision: Decision, units: number): Promise<number> {
     const { source, key } = decision
-    const index = this.members.findIndex((member) => member.source === source || member.source.name === source.name)
+    const index = this.placeOf(source)
     if (index < 0 || decision.charged === 0) return Promise.resolve(0)
     const { rule } = source
     const { script } = rule
@@ -305,7 +382,39 @@ export class RedisLedger implements CentralLedger {
     const name = (this.names[member] as KeyNames).nameOf(key, tag)
     const call = new PromisedCall(amend, [name], args)
     this.store.calls.send(call)
-    return call.promise.then(Number)
+    // A quota that was asked with the periods of another time says the time: nothing was done.
+    return call.promise.then((answer) => (Array.isArray(answer) ? 0 : Number(answer)))
+  }
+
+  /** The place of a policy, after a replacement that of the first of its name; −1 where there is none. */
+  private placeOf(source: Source): number {
+    return this.members.findIndex((member) => member.source === source || member.source.name === source.name)
+  }
+
+  private decided(asking: Omit<Asking, 'resolve' | 'reject' | 'late'>): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const whole: Asking = {
+        ...asking,
+        resolve: (decision) => {
+          if (decision.allowed) this.store.charged()
+          resolve(decision)
+        },
+        reject,
+        late: (decision) => {
+          for (const one of decision.stack) this.refund(one, one.cost).catch(() => {})
+        },
+      }
+      this.store.calls.send(new AskDecision(whole, clockUs(), (again) => this.store.calls.send(again)))
+    })
+  }
+
+  /** Remembers under which tags a decision was made. */
+  private known(decision: Decision, tags: readonly (string | undefined)[] | undefined): Decision {
+    decision.stack.forEach((one, index) => {
+      const tag = tags?.[index]
+      if (tag !== undefined) this.tagOf.set(one, tag)
+    })
+    return decision
   }
 }
 

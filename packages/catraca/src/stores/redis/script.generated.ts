@@ -248,6 +248,10 @@ if lend then cost = lend(cost, capacity - level) end
 passes = level + cost <= capacity
 if prior > 0 then long = true end
 if lead > 0 or level > capacity then longer = (math.max(level, capacity) / rate + lead) * tick / 1000 end
+if reserve then
+passes = reserve(cost, level + cost, capacity, rate, tick, now, lead)
+if passes and level + cost > capacity then longer = ((level + cost) / rate + lead) * tick / 1000 end
+end
 elseif kind == 'c' or kind == 'C' then
 local limit, window, tick, now, grace = ARGV[at + 4] + 0, ARGV[at + 5] + 0, 1, us, 60000000
 at = at + 6
@@ -318,6 +322,7 @@ origin = start
 prior = stop
 lead = start - us
 longer = (stop - us) / 1000
+if lend then cost = lend(cost, limit - level) end
 passes = level + cost <= limit
 else
 local limit, span, permit = ARGV[at + 4] + 0, ARGV[at + 5] + 0, (taker or ARGV[at + 6]) + 0
@@ -569,7 +574,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'f18a23b3d5a398fa65338caad0b0acdb31c6e34e', text: whole(`
+export const decide = { sha: 'f03b1292e5022438fd5d5a91141dd1515fd7500a', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -578,7 +583,7 @@ end
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted, most, taker
+local lend, lost, granted, most, taker, reserve, passed
 if #KEYS == 1 then
 local key, member = KEYS[1], 1
 local raw
@@ -652,6 +657,7 @@ reply[size + 2] = prior
 end
 bit = bit * 2
 end
+passed = all
 if charge then
 for member = 1, members do
 if all and values[member] then
@@ -672,11 +678,11 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '33546ed274728883383affdea41587723a6d3a10', text: whole(`
+export const batch = { sha: '68244d371f505d0c9fb1c64c15f4697b75d837b8', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted, most, taker
+local lend, lost, granted, most, taker, reserve, passed
 local function one(key, at, op, charge)
 local raw
 local member = 1
@@ -749,6 +755,7 @@ reply[size + 2] = prior
 end
 bit = bit * 2
 end
+passed = all
 if charge then
 for member = 1, members do
 if all and values[member] then
@@ -795,16 +802,60 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: '017f3f82f8009467b8b504bc4bf453c494c2f860', text: whole(`
+export const amend = { sha: '2f3024928062ea64d9c43496021654d8f892a1bb', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted, most, taker
-if string.byte(op) == 99 then
+local lend, lost, granted, most, taker, reserve, passed
+if string.byte(op) == 99 or string.byte(op) == 115 then
 local at, member, charge = 2, 1, true
 local raw
+local asked, unit = ARGV[3], 1
+local limitOf = string.match(asked, '(%d+);$') + 0
+if string.byte(asked) == 98 then unit = string.match(asked, '^b%d+,(%d+)') + 0 end
+if string.byte(op) == 115 then
+lend = function(wanted, room)
+return math.max(0, math.min(wanted, math.floor((room + limitOf * unit) / unit) * unit))
+end
+end
 @member@
+if lend then
+if kind == 'c' or kind == 'C' then
+local function used(o, l, q, rule, rest)
+local k = string.sub(rule, 1, 1)
+if k == 'b' then
+local tick, unit, rate = string.match(rule, '^b(%d+),(%d+),(%d+),')
+local elapsed = math.floor(us / tick) - o
+if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
+local units = math.floor(l / unit)
+if units * unit < l then units = units + 1 end
+return units
+elseif k == 'f' or k == 'F' then
+if us >= o + string.match(rule, '^.(%d+)') then return 0 end
+return l
+elseif k == 'c' then
+local tick, window = string.match(rule, '^c(%d+),(%d+),')
+local now = math.floor(us / tick)
+window = window + 0
+if now >= o + 2 * window then return 0 end
+if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
+return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+elseif k == 'q' then
+if us >= q then return 0 end
+return l
+end
+local units, time = 0, math.max(us, o)
+for from = (q - q % 67108864) / 67108864 * 20 + 1, #rest, 20 do
+local ends, _, own = struct.unpack('<ddI4', rest, from)
+if ends > time then units = units + own end
+end
+return units
+end
+cost = math.max(0, math.min(cost, 2 * limitOf - used(origin, level, prior, name, '')))
+end
+if cost == 0 then return 0 end
+end
 if kind == 'b' or kind == 'B' then
 local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
 local paid = ((level + cost) / rate + lead) * tick / 1000
@@ -815,6 +866,7 @@ for index = 1, #writes do redis.call(unpack(writes[index])) end
 else
 call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
+if lend then return cost / unit end
 return 1
 end
 local name, life = ARGV[2], ARGV[3]
@@ -1019,12 +1071,15 @@ if letter == 'b' then
 if old ~= name then return 0 end
 local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
 local now, shapes = math.floor(us / tick), ARGV[9] == '1'
-local own = ARGV[6] - math.max(0, now - chargedAt) * rate
-if not shapes then own = own - math.max(0, q - ARGV[8]) end
+local top, since = ARGV[6] - math.max(0, now - chargedAt) * rate, 0
+if not shapes then since = math.max(0, q - ARGV[8]) end
+local own, wanted = top - since, asked * unit
 local elapsed = now - o
 if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 if own <= 0 or (shapes and l > own) then return 0 end
-give = math.min(asked * unit, own, l)
+local capacity = string.match(name, '(%d+);$') * unit
+if top > capacity and l > own and l - own + since + wanted > capacity then return 0 end
+give = math.min(wanted, own, l)
 if elapsed > 0 or elapsed < -60000000 / tick then o = now end
 l = l - give
 local sum = q + give
@@ -1051,11 +1106,11 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: 'e0f37d9d1d2f2be9766b1e5500183f7d92df2cf0', text: whole(`
+export const grant = { sha: '0cb8406574d64921d1a25069ce0d22548bb6587d', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted, most, taker
+local lend, lost, granted, most, taker, reserve, passed
 local lostUs, changed = ARGV[3] + 0, 0
 if ARGV[1] ~= '' then
 local markerKey, fresh, known = KEYS[#KEYS], ARGV[1], ARGV[2]
@@ -1140,11 +1195,11 @@ end
 answers[index + 1] = lostUs
 answers[index + 2] = changed
 return answers`) }
-export const pulse = { sha: 'a1deac583ddd7ab97aa2b97ec86c56021c0c63a3', text: whole(`
+export const pulse = { sha: '42cd44545c675ca6586592da5db995dcfcba00bf', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local lend, lost, granted, most, taker
+local lend, lost, granted, most, taker, reserve, passed
 redis.call('ZADD', KEYS[2], string.format('%.0f', us), ARGV[2])
 local markerKey, fresh, known = KEYS[1], ARGV[1], ARGV[4]
 local value = call('GET', markerKey)
@@ -1166,3 +1221,141 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('PEXPIRE', KEYS[2], 3600000)
 return { id, redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '', since }`) }
+export const reserve = { sha: 'f96b49d94332de83c20187130c6d0ad67dfc5e71', text: whole(`
+local op, at, charge = ARGV[3], 4, true
+local call = redis.call
+local clock = call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted, most, taker, reserve, passed
+local soon, shapes = ARGV[1] + 0, ARGV[2] == '1'
+local function ceiling(levels, rate)
+local quotient = math.floor(levels / rate)
+if quotient * rate < levels then return quotient + 1 end
+if (quotient - 1) * rate >= levels then return quotient - 1 end
+return quotient
+end
+reserve = function(cost, after, capacity, rate, tick, now, lead)
+local over = after - capacity
+if cost > capacity or after > 9007199254740992 or (shapes and over > 0) then return false end
+if shapes then over = after end
+if over <= 0 then return true end
+return (now + ceiling(over, rate) + lead) * tick - us <= soon
+end
+local key, member = KEYS[1], 1
+local raw
+@member@
+if lend then granted = cost end
+if charge then
+if writes then
+if not passes then writes = heals end
+if writes then
+for index = 1, #writes do redis.call(unpack(writes[index])) end
+end
+elseif passes then
+if prior == 0 then
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+else
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+end
+elseif moved then
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+end
+if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
+end
+if not passes then level = -1 - level end
+if kind == 'l' then prior = wait end
+if long then return { -us, level, lead, prior, blocked, step, 1 } end
+if kind == 'l' then return { us, level, lead, wait } end
+if kind == 'c' or kind == 'C' then return { us, level, prior } end
+return { us, level }`) }
+export const upTo = { sha: '817af80f78839a698032b8a1c7477a17a3210c49', text: whole(`
+local call = redis.call
+local clock = call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local lend, lost, granted, most, taker, reserve, passed
+local members = #KEYS
+local from = 2 + members
+local function several(charge)
+local firstKey, op, at = 0, ARGV[from], from + 1
+local read
+local values, lives, rings, healed, reply = {}, {}, {}, {}, { us }
+local all, mask, bit = true, 0, 1
+for member = 1, members do
+local key = KEYS[firstKey + member]
+local raw
+if read then raw = read[member] end
+@member@
+if charge then
+lives[member] = life
+if kind == 'l' then
+rings[member] = writes
+healed[member] = heals
+else
+if prior == 0 then
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+else
+values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
+end
+if moved then
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+healed[member] = { { 'PSETEX', key, life, value } }
+end
+end
+end
+if not passes then
+all = false
+level = -1 - level
+end
+local size = #reply
+reply[size + 1] = level
+if long then
+if kind == 'l' then prior = wait end
+mask = mask + bit
+reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
+elseif kind == 'l' then
+reply[size + 2], reply[size + 3] = lead, wait
+elseif kind == 'c' or kind == 'C' then
+reply[size + 2] = prior
+end
+bit = bit * 2
+end
+passed = all
+if charge then
+for member = 1, members do
+if all and values[member] then
+call('PSETEX', KEYS[firstKey + member], lives[member], values[member])
+else
+local commands = healed[member]
+if all then commands = rings[member] end
+if commands then
+for index = 1, #commands do redis.call(unpack(commands[index])) end
+elseif redis.call('PTTL', KEYS[firstKey + member]) == -1 then
+redis.call('PEXPIRE', KEYS[firstKey + member], lives[member])
+end
+end
+end
+end
+if mask > 0 then
+reply[1] = -us
+reply[#reply + 1] = mask
+end
+return reply
+end
+local units, place = ARGV[1] + 0, 0
+lend = function(_, room)
+place = place + 1
+units = math.min(units, math.floor(room / ARGV[1 + place]))
+return ARGV[1 + place] + 0
+end
+local answer = several(false)
+if answer.err or #answer == 1 then return answer end
+if not passed then units = 1 end
+place = 0
+lend = function()
+place = place + 1
+return units * ARGV[1 + place]
+end
+answer = several(true)
+if answer.err then return answer end
+answer[#answer + 1] = units
+return answer`) }

@@ -126,6 +126,21 @@ export class Attached {
         const decision = states.grant(policyOf(use, member), key, least, most)
         return [decision.cost, ...numbersOf(decision)]
       }
+      case 'reserve': {
+        const [, , member, key, cost, maxWaitUs] = body
+        return numbersOf(states.reserve(policyOf(use, member), key, cost, maxWaitUs))
+      }
+      case 'upTo': {
+        const [, , members, keys, most] = body
+        const policies = members.map((member) => policyOf(use, member))
+        const decision = states.applyUpTo(policies, keys, most)
+        for (const one of decision.stack) held.add(one)
+        return [decision.cost, ...numbersOf(decision)]
+      }
+      case 'settle': {
+        const [, , member, charge, units] = body
+        return [states.settle(decisionOfCharge(policyOf(use, member), charge), units)]
+      }
       case 'refund': {
         const [, , member, charge, units] = body
         const policy = policyOf(use, member)

@@ -111,6 +111,29 @@ export class SharedStates {
     return grantFrom(this.ledger, this.placeOf(policy), key, least, most)
   }
 
+  reserve(policy: Source, key: string, cost: number, maxWaitUs: number): Decision {
+    const blockUs = this.blocks.any ? this.blocks.waitUs(policy.name, key, clockUs()) : 0
+    if (blockUs > 0) return this.apply([policy], [key], [cost], false)
+    return this.ledger.reserve(this.placeOf(policy), key, cost, undefined, maxWaitUs)
+  }
+
+  applyUpTo(policies: readonly Source[], keys: readonly string[], most: number): Decision {
+    const ones = policies.map(() => 1)
+    const { allowed, stack } = this.apply(policies, keys, ones, false)
+    const units = allowed ? Math.min(most, ...stack.map(({ remaining }) => remaining)) : 1
+    // Nobody asks in between; should time have gone on, more passes, not less.
+    return this.apply(
+      policies,
+      keys,
+      ones.map(() => units),
+      true,
+    )
+  }
+
+  settle(decision: Decision, units: number): number {
+    return this.ledger.settle(decision, units, clockUs())
+  }
+
   refund(decision: Decision, units: number): number {
     return this.ledger.refund(decision, units, clockUs())
   }

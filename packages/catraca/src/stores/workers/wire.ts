@@ -32,6 +32,9 @@ export type Body =
       0 | 1,
     ]
   | readonly ['grant', ledger: number, member: number, key: string, least: number, most: number]
+  | readonly ['reserve', ledger: number, member: number, key: string, cost: number, maxWaitUs: number]
+  | readonly ['upTo', ledger: number, members: readonly number[], keys: readonly string[], most: number]
+  | readonly ['settle', ledger: number, member: number, charge: ChargeForm, units: number]
   | readonly ['refund', ledger: number, member: number, charge: ChargeForm, units: number]
   | readonly ['renew', ledger: number, permit: number]
   | readonly ['charge', ledger: number, member: number, key: string, units: number]

@@ -70,6 +70,46 @@ export class WorkerLedger implements CentralLedger {
     })
   }
 
+  reserve(member: number, key: string, _tag: string | undefined, cost: number, maxWaitUs: number): Promise<Decision> {
+    const source = this.policies[member] as Source
+    const body: Body = ['reserve', this.ledger, this.members[member] as number, storedKey(key), cost, maxWaitUs]
+    return this.decided(body, (numbers) => decisionOf([source], [key], [cost], true, numbers))
+  }
+
+  applyUpTo(
+    members: readonly number[],
+    keys: readonly string[],
+    _tags: readonly string[] | undefined,
+    most: number,
+  ): Promise<Decision> {
+    const sources = members.map((member) => this.policies[member] as Source)
+    const places = members.map((member) => this.members[member] as number)
+    return this.decided(['upTo', this.ledger, places, keys.map(storedKey), most], ([units = 1, ...numbers]) => {
+      const costs = members.map(() => units)
+      return decisionOf(sources, keys, costs, true, numbers)
+    })
+  }
+
+  async settle(decision: Decision, units: number): Promise<number> {
+    const number = this.numbers.get(decision.source)
+    if (number === undefined || decision.charged === 0 || units === decision.charged || this.closed) return 0
+    if (units < decision.charged) return this.refund(decision, decision.charged - units)
+    const charge = chargeOf(decision, storedKey(decision.key))
+    const [changed = 0] = await this.ask(['settle', this.ledger, number, charge, units])
+    return changed
+  }
+
+  /** Asks for a decision; what is charged after the question was given up is given back. */
+  private decided(body: Body, read: (numbers: readonly number[]) => Decision): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      this.questions.ask(body, {
+        answered: (numbers) => resolve(read(numbers)),
+        failed: reject,
+        late: (numbers) => this.abandon(read(numbers).stack),
+      })
+    })
+  }
+
   async refund(decision: Decision, units: number): Promise<number> {
     const number = this.numbers.get(decision.source)
     if (number === undefined || decision.charged === 0 || this.closed) return 0

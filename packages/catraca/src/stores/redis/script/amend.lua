@@ -1,12 +1,28 @@
--- Changes one key otherwise than by asking. ARGV: what ("c" charge unasked, "r" refund, "n" renew a permit, "b" block,
--- "g" reset), then as decide.lua for "c", which says at its length what to do; for the others name, life in ms, and what
+-- Changes one key otherwise than by asking. ARGV: what ("c" charge unasked, "s" charge unasked up to twice the limit in
+-- use, which says how many units; "r" refund, "n" renew a permit, "b" block,
+-- "g" reset), then as decide.lua for "c" and "s", which say at their length what to do; for the others name, life in ms, and what
 -- each needs.
 local key, op = KEYS[1], ARGV[1]
 --@include time
-if string.byte(op) == 99 then
+if string.byte(op) == 99 or string.byte(op) == 115 then
   local at, member, charge = 2, 1, true
   local raw
+  local asked, unit = ARGV[3], 1
+  local limitOf = string.match(asked, '(%d+);$') + 0
+  if string.byte(asked) == 98 then unit = string.match(asked, '^b%d+,(%d+)') + 0 end
+  if string.byte(op) == 115 then
+    lend = function(wanted, room)
+      return math.max(0, math.min(wanted, math.floor((room + limitOf * unit) / unit) * unit))
+    end
+  end
   --@include member
+  if lend then
+    if kind == 'c' or kind == 'C' then
+      --@include used
+      cost = math.max(0, math.min(cost, 2 * limitOf - used(origin, level, prior, name, '')))
+    end
+    if cost == 0 then return 0 end
+  end
   if kind == 'b' or kind == 'B' then
     -- A debt lasts until it is paid.
     local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
@@ -18,6 +34,7 @@ if string.byte(op) == 99 then
   else
     call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
   end
+  if lend then return cost / unit end
   return 1
 end
 local name, life = ARGV[2], ARGV[3]
@@ -127,12 +144,15 @@ if letter == 'b' then
   if old ~= name then return 0 end
   local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
   local now, shapes = math.floor(us / tick), ARGV[9] == '1'
-  local own = ARGV[6] - math.max(0, now - chargedAt) * rate
-  if not shapes then own = own - math.max(0, q - ARGV[8]) end
+  local top, since = ARGV[6] - math.max(0, now - chargedAt) * rate, 0
+  if not shapes then since = math.max(0, q - ARGV[8]) end
+  local own, wanted = top - since, asked * unit
   local elapsed = now - o
   if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
   if own <= 0 or (shapes and l > own) then return 0 end
-  give = math.min(asked * unit, own, l)
+  local capacity = string.match(name, '(%d+);$') * unit
+  if top > capacity and l > own and l - own + since + wanted > capacity then return 0 end
+  give = math.min(wanted, own, l)
   if elapsed > 0 or elapsed < -60000000 / tick then o = now end
   l = l - give
   local sum = q + give

@@ -39,6 +39,7 @@ for member = 1, members do
   end
   bit = bit * 2
 end
+passed = all
 if charge then
   for member = 1, members do
     if all and values[member] then
