@@ -24,6 +24,7 @@ export const codes = {
   CATRACA_POLICY_UNKNOWN: { kind: 'error', words: 'a policy names another one that does not exist' },
   CATRACA_RULE_TOO_FINE: { kind: 'error', words: 'the rule cannot be computed exactly in whole numbers' },
   CATRACA_STORE_UNAVAILABLE: { kind: 'error', words: 'the shared store did not answer what only it can do' },
+  CATRACA_BODY_UNUSABLE: { kind: 'diagnosis', words: 'the own body of refusals could not be sent' },
   CATRACA_INSTANCES_UNSTATED: { kind: 'diagnosis', words: 'nobody said how many instances share a limit' },
   CATRACA_KEY_EMPTY: { kind: 'diagnosis', words: 'an empty partition key was counted as one ordinary key' },
   CATRACA_PLAN_UNDECLARED: { kind: 'diagnosis', words: 'a caller has a plan that the document does not declare' },

@@ -5,7 +5,7 @@ import type { PolicyDocument } from '../policy/document.ts'
 import type { Identity } from '../policy/facts.ts'
 import type { RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
-import type { Dialect } from './answers.ts'
+import type { Dialect } from './dialects.ts'
 
 /** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
 export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>

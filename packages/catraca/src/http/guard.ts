@@ -53,7 +53,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     this.credentialOf = credential
     this.ownStore = given === undefined ? memory : undefined
     this.trust = new Trust(policies.document.trust)
-    this.answers = new Answers(headers, random)
+    this.answers = new Answers({ headers }, random)
     for (const [event, listener] of Object.entries(on)) this.on(event as EventName, listener as Listener<EventName>)
     const hooks = storeEvents(this.events, () => {
       this.closed = true

@@ -2,7 +2,7 @@ import { registry } from '../algorithms/registry.ts'
 import { checkCost } from '../core/cost.ts'
 import type { Decision } from '../core/decision.ts'
 import type { Duration } from '../core/duration.ts'
-import { CatracaError, show } from '../core/errors.ts'
+import { CatracaError, helpPage, show } from '../core/errors.ts'
 import type { Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
@@ -12,7 +12,8 @@ import type { TrustEntry } from '../policy/document.ts'
 import { normalPath } from '../policy/path.ts'
 import { parseRoute, type Route } from '../policy/route.ts'
 import type { Store } from '../stores/store.ts'
-import { type Answer, Answers, type Dialect } from './answers.ts'
+import { type AnswerOptions, answerOptionNames } from './answer-options.ts'
+import { type Answer, Answers } from './answers.ts'
 import { PolicyFields } from './limit-fields.ts'
 import { Trust } from './trust.ts'
 
@@ -29,7 +30,7 @@ export interface LimitOptions {
 }
 
 /** Options of the simple form of `rateLimit`. */
-export interface RateLimitOptions<Q> extends LimitOptions {
+export interface RateLimitOptions<Q> extends LimitOptions, AnswerOptions {
   /** Whom to count. Default: the address. An empty key counts as the address. */
   key?: (request: Q) => string | undefined
   /** True for requests that are not counted. */
@@ -40,8 +41,6 @@ export interface RateLimitOptions<Q> extends LimitOptions {
   routes?: Readonly<Record<string, LimitOptions | false>>
   /** How the caller's address is found behind proxies. Default: that of the connection. */
   trust?: TrustEntry
-  /** Header fields of answers, one form or several. Default `ietf`. */
-  headers?: Dialect | readonly Dialect[]
   /** Where the states live. Default: a memory store of its own. */
   store?: Store
   /** Names the limit in header fields and in a store that serves several. Default `default`. */
@@ -53,7 +52,7 @@ export interface RateLimitOptions<Q> extends LimitOptions {
 }
 
 const limitNames = ['limit', 'window', 'algorithm', 'burst'] as const
-const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'headers', 'store', 'name', 'on', 'random'] as const
+const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'store', 'name', 'on', 'random'] as const
 const algorithms = ['sliding-counter', 'sliding-log', 'fixed-window', 'token-bucket', 'gcra', 'leaky-meter'] as const
 
 interface Override {
@@ -70,11 +69,11 @@ export class SimpleLimit<Q> {
   private readonly trust: Trust
 
   constructor(options: RateLimitOptions<Q>) {
-    rejectUnknown([...limitNames, ...otherNames], options, 'options')
+    rejectUnknown([...limitNames, ...otherNames, ...answerOptionNames], options, 'options')
     for (const name of ['key', 'skip', 'random'] as const) checkFunction(options[name], `options.${name}`)
     if (typeof options.cost === 'number') checkCost(options.cost)
     else checkFunction(options.cost, 'options.cost')
-    const { name = 'default', store, on, routes = {}, trust, headers = 'ietf', random = Math.random } = options
+    const { name = 'default', store, on, routes = {}, trust, random = Math.random } = options
     const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
     const rule = ruleOf(options, 'options')
     // Throws here for a name that header fields cannot have, not at every request.
@@ -88,7 +87,9 @@ export class SimpleLimit<Q> {
       rejectUnknown(limitNames, limit, path)
       return { route, limiter: createLimiter(ruleOf(limit, path), { name: `${name}-${index + 1}`, ...settings }) }
     })
-    this.answers = new Answers(headers, random)
+    this.answers = new Answers(options, random, (code, message) =>
+      on?.diagnosis?.({ code, help: helpPage(code), message }),
+    )
     this.trust = new Trust(trust, 'options.trust')
   }
 
@@ -109,12 +110,18 @@ export class SimpleLimit<Q> {
     return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request) })
   }
 
+  /** True when limit fields are to be taken off answers that shared caches may keep. */
+  get omitsCacheable(): boolean {
+    return this.answers.omitsCacheable
+  }
+
   fieldsOf(decision: Decision): string[] {
     return this.answers.fieldsOfOne(decision)
   }
 
-  refusalOf(decision: Decision): Answer {
-    return this.answers.refusalOfOne(decision)
+  /** @param acceptLanguage The request header of that name. */
+  refusalOf(decision: Decision, acceptLanguage?: string): Answer {
+    return this.answers.refusalOfOne(decision, acceptLanguage)
   }
 
   private limiterFor(method: string, target: string): Limiter<Rule> | undefined {

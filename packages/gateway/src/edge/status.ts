@@ -1,8 +1,8 @@
-import type { AnyGuard } from 'catraca/http'
+import { type AnyGuard, statusAnswer } from 'catraca/http'
 import type { Explanation } from 'catraca/policy'
 import type { Asked } from './asked.ts'
 import type { EdgeRequest, EdgeResponse } from './messages.ts'
-import { answerProblem } from './problem.ts'
+import { answerProblem, answerWhole } from './problem.ts'
 
 const path = '/rate-limit'
 
@@ -21,32 +21,5 @@ export async function answerStatus(guard: AnyGuard<EdgeRequest>, asked: Asked, r
     answerProblem(asked.raw, response, 500, 'The limits cannot be told at the moment.')
     return
   }
-  const own = explanations.filter(({ notAsked, key }) => {
-    const asOthers = notAsked === 'off' || notAsked === 'other identity'
-    return !asOthers && key.every(({ part, value }) => part !== 'service' && value !== undefined)
-  })
-  const body = Buffer.from(`${JSON.stringify({ policies: own.map(told) })}\n`)
-  response.writeHead(200, {
-    'Content-Type': 'application/json',
-    'Cache-Control': 'no-store',
-    'Content-Length': String(body.length),
-  })
-  response.end(body)
-  asked.raw.resume()
-}
-
-function told({ policy, says, rule, cost, mode, plan, scope }: Explanation): Record<string, unknown> {
-  const { limit, remaining, resetAfterMs } = says
-  return {
-    policy,
-    rule: rule.en,
-    ...(plan !== undefined && { plan }),
-    scope,
-    cost,
-    mode,
-    limit,
-    used: Math.max(0, limit - remaining),
-    remaining,
-    resetAfterMs: Number.isFinite(resetAfterMs) ? resetAfterMs : null,
-  }
+  answerWhole(asked.raw, response, statusAnswer(explanations))
 }
