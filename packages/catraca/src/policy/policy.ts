@@ -9,6 +9,7 @@ import type { StoreFailureOptions } from '../stores/remote.ts'
 import { AddressList } from './address-list.ts'
 import type { IdentityMatch, Mode, OverrideEntry, PolicyDocument, PolicyEntry, StoreFailure } from './document.ts'
 import { documentShape, overrideShape } from './document-shape.ts'
+import { staysHere } from './home.ts'
 import { type KeyPart, parsePart, partWords } from './key-part.ts'
 import { parseRoute, type Route } from './route.ts'
 import { type Place, type Problem, placeText, problemsOf, unknownKey } from './shape.ts'
@@ -127,6 +128,7 @@ class Reader {
       this.checkPlan(name, ['capacity', 'clients', name])
     for (const [name, entry] of Object.entries(document.policies)) this.readPolicy(name, entry)
     for (const policy of this.drafts) this.readInsteadOf(policy)
+    if (shared) this.readHomes()
   }
 
   policies(): Policies {
@@ -142,6 +144,17 @@ class Reader {
       exemptRoutes: this.exemptRoutes,
       exemptAddresses: this.exemptAddresses,
       exemptClients: new Set(document.exempt?.clients),
+    }
+  }
+
+  /** Beside a shared store a rule that has no form there may only be that of a policy that stays in the process. */
+  private readHomes(): void {
+    for (const { policy, variant } of this.variants) {
+      if (variant.rule?.script.kind !== 'none' || staysHere(policy)) continue
+      const place = ['policies', policy.name, 'rule', 'subWindows']
+      const value = variant.rule.options['subWindows']
+      const words = `is ${value}, for ${variant.label}; allowed beside a shared store: 1, because parts are counted in memory only`
+      this.problems.push({ code: 'CATRACA_RULE_LOCAL', place, value, words })
     }
   }
 
