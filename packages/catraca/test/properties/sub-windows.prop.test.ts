@@ -74,11 +74,22 @@ describe('a sliding counter in parts', () => {
     for (const other of [
       slidingCounter({ limit: 100, window: '10s', subWindows: 5 }),
       slidingCounter({ limit: 100, window: '20s', subWindows: 10 }),
+      slidingCounter({ limit: 100, window: '20s', subWindows: 20 }),
       slidingCounter({ limit: 100, window: '10s' }),
       fixedWindow({ limit: 100, window: '10s' }),
     ]) {
       expect([inTen.kinship(other), other.kinship(inTen)]).toEqual(['none', 'none'])
     }
+  })
+
+  test('takes over the counts of kin that count in longer ticks', () => {
+    const coarse = slidingCounter({ limit: 1e9, window: '1d', subWindows: 6 })
+    const fine = slidingCounter({ limit: 100, window: '1d', subWindows: 6 })
+    expect([coarse.tickUs, fine.tickUs, fine.kinship(coarse)]).toEqual([1_000_000, 1, 'converts'])
+    const from = coarse.charge(new Float64Array(0), 0, t0 / 1_000 + 7, 60, 0)
+    const taken = fine.adopt(new Float64Array(0), 0, (t0 + 8_000) * 1_000, coarse, from, 0)
+    expect([fine.originAt(taken, 0), fine.remaining(taken, 0, (t0 + 8_000) * 1_000)]).toEqual([t0 * 1_000, 40])
+    expect(coarse.originAt(from, 0)).toBe(t0 / 1_000)
   })
 
   test('one part is the counter of two windows, with its state', () => {

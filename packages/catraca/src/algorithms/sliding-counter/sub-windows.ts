@@ -63,19 +63,17 @@ export class SubWindows implements Rule {
   }
 
   wait(list: Float64Array, _at: number, now: number, cost: number): number {
-    const { limit, part, parts } = this
+    const { limit, part } = this
     if (cost > limit) return Infinity
     const start = this.start(list, now)
     const age = this.age(list, start, now)
-    for (let later = 0; later <= parts; later++) {
-      const room = limit - this.whole(list, age + later) - cost + 1
-      if (room <= 0) continue
-      const passes = firstElapsed(this.oldest(list, age + later), room, part)
-      if (later === 0 && passes <= Math.max(0, now - start)) return 0
-      // At its end the part is out, which is the beginning of the next.
-      if (passes < part) return start + later * part + passes - now
-    }
-    return start + (parts + 1) * part - now
+    // The first part that is to come, or the current one, in which those inside as a whole leave room: at last in none.
+    let later = 0
+    while (limit - this.whole(list, age + later) - cost < 0) later++
+    const room = limit - this.whole(list, age + later) - cost + 1
+    const elapsed = firstElapsed(this.oldest(list, age + later), room, part)
+    if (later === 0 && elapsed <= Math.max(0, now - start)) return 0
+    return start + later * part + elapsed - now
   }
 
   remaining(list: Float64Array, _at: number, now: number): number {
