@@ -1,16 +1,15 @@
 import type { Decision, Source } from '../core/decision.ts'
-import { CatracaError, show } from '../core/errors.ts'
+import type { DiagnosisCode } from '../core/errors.ts'
+import type { AnswerKind } from '../policy/overflow.ts'
 import type { Said, Verdict } from '../policy/verdict.ts'
-import { legacyFields, PolicyFields } from './limit-fields.ts'
+import type { Language } from '../policy/words.ts'
+import { type AnswerOptions, checkAnswerOptions, type Refusal } from './answer-options.ts'
+import { addLegacyPolicy, addThree, type Dialect } from './dialects.ts'
+import { languageFor } from './language.ts'
+import { PolicyFields } from './limit-fields.ts'
 import { refusalProblem, saysMoreOfService } from './problem.ts'
+import { contentOf } from './refusal-body.ts'
 import { retryAfterSeconds, spreadMs } from './retry-after.ts'
-
-/**
- * A form of the header fields that say what the limit is: `ietf` is `RateLimit-Policy` and `RateLimit` of the IETF draft,
- * `legacy` the three fields of its first versions, `RateLimit-Limit`, `-Remaining` and `-Reset`, in seconds.
- */
-export type Dialect = 'ietf' | 'legacy'
-const dialects: readonly Dialect[] = ['ietf', 'legacy']
 
 /** A whole answer, ready to be sent. */
 export interface Answer {
@@ -20,47 +19,80 @@ export interface Answer {
   readonly body: string | Uint8Array
 }
 
+/** Answers that the field `Catraca-Answer` tells: how a request over its limit was served. */
+const toldAnswers: readonly AnswerKind[] = ['queue', 'stale', 'degrade', 'accept', 'mark']
+
+const expose = 'Access-Control-Expose-Headers'
+/** Fields that scripts of other origins read without being let, or that are no news to them. */
+const neverExposed: readonly string[] = [expose, 'Cache-Control', 'Content-Type', 'Content-Language', 'Vary']
+
 /** Writes what callers are told of the limits. */
 export class Answers {
+  /** True when limit fields are to be taken off answers that shared caches may keep. */
+  readonly omitsCacheable: boolean
   private readonly ietf: boolean
   private readonly legacy: boolean
+  private readonly xRateLimit: 'none' | 'delta' | 'epoch'
+  private readonly exposes: boolean
+  private readonly language: Language
+  private readonly body: AnswerOptions['body']
   private readonly random: () => number
+  private readonly diagnose: (code: DiagnosisCode, message: string) => void
+  private bodyFailed = false
   /** By the rule that spoke; a rule of a replaced document goes with it. */
   private readonly known = new WeakMap<Source, PolicyFields>()
+  /** What is being told, tightest first; one list for all requests, empty between them. */
+  private readonly told: Decision[] = []
 
-  constructor(headers: Dialect | readonly Dialect[], random: () => number) {
-    const list = typeof headers === 'string' ? [headers] : headers
-    for (const one of list) if (!dialects.includes(one)) throw unknownDialect(one)
+  /**
+   * @param options Checked here, under `options`.
+   * @param random Numbers in [0, 1), for the spread of `Retry-After`.
+   * @param diagnose Is told once of a `body` that cannot be used.
+   */
+  constructor(
+    options: AnswerOptions,
+    random: () => number,
+    diagnose: (code: DiagnosisCode, message: string) => void = () => {},
+  ) {
+    checkAnswerOptions(options, 'options')
+    const { headers = 'ietf', cacheable, exposeHeaders = false, language = 'en', body } = options
+    const list: readonly Dialect[] = typeof headers === 'string' ? [headers] : headers
+    this.omitsCacheable = cacheable === 'omit'
     this.ietf = list.includes('ietf')
     this.legacy = list.includes('legacy')
+    this.xRateLimit = list.includes('x-ratelimit') ? 'delta' : list.includes('x-ratelimit-epoch') ? 'epoch' : 'none'
+    this.exposes = exposeHeaders
+    this.language = language
+    this.body = body
     this.random = random
+    this.diagnose = diagnose
   }
 
   /**
-   * The fields of a verdict. Of an admitted request all policies that count this caller; those for everybody together are
-   * not the caller's business. Of a refused one the policies that refused.
+   * The fields of a verdict, the tightest policy first: of an admitted request by the share that is left, of all policies
+   * that count this caller; those for everybody together are not the caller's business. Of a refused one the policies
+   * that refused, by the wait. `Catraca-Answer` says where it was answered in neither way.
    */
   fields(verdict: Verdict): string[] {
-    const fields: string[] = []
-    const { allowed } = verdict
-    if (this.ietf) this.addIetf(allowed ? verdict.admitted : verdict.refusing, allowed, fields)
-    if (this.legacy) addLegacy(allowed ? least(verdict.admitted.filter(isOwn)) : longest(verdict.refusing), fields)
+    const fields = this.limitFields(verdict)
+    if (verdict.answer !== 'pass' && toldAnswers.includes(verdict.answer)) fields.push('Catraca-Answer', verdict.answer)
+    if (this.exposes) exposeAll(fields)
     return fields
   }
 
   /** The fields of a single limit. */
   fieldsOfOne(decision: Decision): string[] {
-    const fields: string[] = []
-    if (this.ietf) {
-      const one = this.of(decision)
-      fields.push('RateLimit-Policy', one.policy, 'RateLimit', one.state(decision))
-    }
-    if (this.legacy) addLegacy({ decision }, fields)
+    const fields = this.limitFieldsOfOne(decision)
+    if (this.exposes) exposeAll(fields)
     return fields
   }
 
-  /** The answer to a refused request; never to be stored by a cache. */
-  refusal(verdict: Verdict): Answer {
+  /**
+   * The answer to a refused request; never to be stored by a cache.
+   *
+   * @param acceptLanguage The request header of that name. Anything is understood.
+   */
+  refusal(verdict: Verdict, acceptLanguage?: string): Answer {
     const { refusing } = verdict
     const own = refusing.filter(isOwn)
     const exceeded = own.filter(({ decision: { reason } }) => !saysMoreOfService(reason))
@@ -69,19 +101,14 @@ export class Answers {
     const { retryAfterMs } = (longest(refusing) as Said).decision
     const names = refusing.map(({ policy: { name } }) => name)
     const status = exceeded.length > 0 ? 429 : 503
-    return this.refuse(decision, retryAfterMs, names, this.fields(verdict), policy.entry.advice, status)
+    const { advice } = policy.entry
+    return this.refuse(decision, retryAfterMs, names, this.limitFields(verdict), acceptLanguage, advice, status)
   }
 
   /** The answer of a single limit. */
-  refusalOfOne(decision: Decision): Answer {
-    return this.refuse(
-      decision,
-      decision.retryAfterMs,
-      [decision.policy],
-      this.fieldsOfOne(decision),
-      undefined,
-      undefined,
-    )
+  refusalOfOne(decision: Decision, acceptLanguage?: string): Answer {
+    const { retryAfterMs, policy } = decision
+    return this.refuse(decision, retryAfterMs, [policy], this.limitFieldsOfOne(decision), acceptLanguage)
   }
 
   private refuse(
@@ -89,28 +116,87 @@ export class Answers {
     waitMs: number,
     policies: readonly string[],
     fields: string[],
-    advice: Readonly<Record<string, string>> | undefined,
-    status: number | undefined,
+    acceptLanguage: string | undefined,
+    advice?: Readonly<Record<string, string>>,
+    statusOfAll?: number,
   ): Answer {
     const possible = Number.isFinite(waitMs)
     const retryAfterMs = possible ? spreadMs(waitMs, this.random) : Infinity
-    const problem = refusalProblem({ decision, policies, retryAfterMs, advice, status })
+    const language = languageFor(acceptLanguage, this.language)
+    const problem = refusalProblem({ decision, policies, retryAfterMs, advice, status: statusOfAll, language })
+    const { status } = problem
     if (possible) fields.push('Retry-After', String(retryAfterSeconds(retryAfterMs)))
-    fields.push('Cache-Control', 'no-store', 'Content-Type', 'application/problem+json')
-    return { status: problem.status, fields, body: `${JSON.stringify(problem)}\n` }
+    if (this.exposes) exposeAll(fields)
+    fields.push('Cache-Control', 'no-store')
+    const own = this.ownContent({ decision, policies, retryAfterMs, status, problem, acceptLanguage })
+    if (own !== undefined) {
+      fields.push('Content-Type', own.contentType)
+      return { status, fields, body: own.body }
+    }
+    fields.push('Content-Type', 'application/problem+json', 'Content-Language', language, 'Vary', 'Accept-Language')
+    return { status, fields, body: `${JSON.stringify(problem)}\n` }
   }
 
-  private addIetf(said: readonly Said[], allowed: boolean, fields: string[]): void {
+  /** What the option `body` gives; undefined without it, and for what cannot be sent. */
+  private ownContent(refusal: Refusal): ReturnType<typeof contentOf> | undefined {
+    if (this.body === undefined) return undefined
+    try {
+      return contentOf(this.body, refusal)
+    } catch (error) {
+      if (!this.bodyFailed) {
+        this.bodyFailed = true
+        const why = error instanceof Error ? error.message : String(error)
+        this.diagnose('CATRACA_BODY_UNUSABLE', `the option body was of no use, the problem document was sent: ${why}`)
+      }
+      return undefined
+    }
+  }
+
+  private limitFields({ allowed, admitted, refusing, marked }: Verdict): string[] {
+    const { told } = this
+    for (const { decision } of marked) insert(decision, told)
+    for (const said of allowed ? admitted : refusing) {
+      if (!allowed || isOwn(said)) insert(said.decision, told)
+    }
+    const fields = this.fieldsOfTold()
+    told.length = 0
+    return fields
+  }
+
+  private limitFieldsOfOne(decision: Decision): string[] {
+    this.told.push(decision)
+    const fields = this.fieldsOfTold()
+    this.told.length = 0
+    return fields
+  }
+
+  private fieldsOfTold(): string[] {
+    const fields: string[] = []
+    const tightest = this.told[0]
+    // An empty list is not to be sent.
+    if (tightest === undefined) return fields
+    if (this.ietf) this.addIetf(fields)
+    if (this.legacy) {
+      addThree('RateLimit', tightest, false, fields)
+      if (!this.ietf)
+        addLegacyPolicy(
+          this.told.map((one) => this.of(one)),
+          fields,
+        )
+    }
+    if (this.xRateLimit !== 'none') addThree('X-RateLimit', tightest, this.xRateLimit === 'epoch', fields)
+    return fields
+  }
+
+  private addIetf(fields: string[]): void {
     let policies = ''
     let states = ''
-    for (const { policy, decision } of said) {
-      if (allowed && !isOwn({ policy })) continue
+    for (const decision of this.told) {
       const one = this.of(decision)
       policies += policies === '' ? one.policy : `, ${one.policy}`
       states += states === '' ? one.state(decision) : `, ${one.state(decision)}`
     }
-    // An empty list is not to be sent.
-    if (policies !== '') fields.push('RateLimit-Policy', policies, 'RateLimit', states)
+    fields.push('RateLimit-Policy', policies, 'RateLimit', states)
   }
 
   private of({ source }: Decision): PolicyFields {
@@ -123,6 +209,33 @@ export class Answers {
   }
 }
 
+/** Names in one field all others that scripts of other origins cannot read otherwise. */
+function exposeAll(fields: string[]): void {
+  let names = ''
+  let at = fields.length
+  for (let index = 0; index < fields.length; index += 2) {
+    const name = fields[index] as string
+    if (name === expose) at = index
+    else if (!neverExposed.includes(name)) names += names === '' ? name : `, ${name}`
+  }
+  if (names === '') return
+  fields[at] = expose
+  fields[at + 1] = names
+}
+
+/** Puts a decision before the less tight ones; of equal ones the order stays. */
+function insert(decision: Decision, told: Decision[]): void {
+  let at = told.length
+  while (at > 0 && tighter(decision, told[at - 1] as Decision)) at--
+  for (let index = told.length; index > at; index--) told[index] = told[index - 1] as Decision
+  told[at] = decision
+}
+
+/** Refused ones by the wait, admitted ones by the share that is left. */
+function tighter(a: Decision, b: Decision): boolean {
+  return a.allowed ? a.remaining / a.limit < b.remaining / b.limit : a.waitUs > b.waitUs
+}
+
 /** False for a limit of everybody together. */
 function isOwn({ policy }: Pick<Said, 'policy'>): boolean {
   return policy.parts[0]?.kind !== 'service'
@@ -133,21 +246,4 @@ function longest(list: readonly Said[]): Said | undefined {
     (a, b) => (a === undefined || b.decision.waitUs > a.decision.waitUs ? b : a),
     undefined,
   )
-}
-
-function least(list: readonly Said[]): Said | undefined {
-  const share = ({ decision }: Said): number => decision.remaining / decision.limit
-  return list.reduce<Said | undefined>((a, b) => (a === undefined || share(b) < share(a) ? b : a), undefined)
-}
-
-function addLegacy(said: Pick<Said, 'decision'> | undefined, fields: string[]): void {
-  if (said === undefined) return
-  const { decision } = said
-  const [limit, remaining, reset] = legacyFields(decision)
-  fields.push('RateLimit-Limit', limit, 'RateLimit-Remaining', remaining, 'RateLimit-Reset', reset)
-}
-
-function unknownDialect(value: unknown): CatracaError {
-  const message = `headers holds ${show(value)}; allowed: ${dialects.join(', ')}`
-  return new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'headers', value })
 }

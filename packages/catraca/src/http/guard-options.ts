@@ -6,14 +6,14 @@ import type { Identity } from '../policy/facts.ts'
 import type { RemoteStore } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
 import type { AnswerCache } from './answer-cache.ts'
-import type { Dialect } from './answers.ts'
+import { type AnswerOptions, answerOptionNames, checkAnswerOptions } from './answer-options.ts'
 import type { Jobs } from './jobs.ts'
 
 /** Who asks, or undefined when the credential is none or not valid. May look it up elsewhere. */
 export type Identify<R> = (request: R) => Identity | undefined | Promise<Identity | undefined>
 
 /** Options of {@link createGuard}. `S` is the kind of store. */
-export interface GuardOptions<R = unknown, S extends Store | RemoteStore = Store> {
+export interface GuardOptions<R = unknown, S extends Store | RemoteStore = Store> extends AnswerOptions {
   /** The policy document. */
   policies: PolicyDocument
   /** Verifies who asks. Without it every caller is anonymous. A request it throws for is not admitted. */
@@ -38,8 +38,6 @@ export interface GuardOptions<R = unknown, S extends Store | RemoteStore = Store
   statusPath?: string
   /** Names the guard in a store that serves several. Default `guard`. */
   name?: string
-  /** Header fields of answers, one form or several. Default `ietf`. */
-  headers?: Dialect | readonly Dialect[]
   /** Listeners by event name. */
   on?: Listeners
   /** Source of the spread of `Retry-After`: numbers in [0, 1). Default `Math.random`. */
@@ -55,7 +53,7 @@ const optionNames = [
   'jobs',
   'statusPath',
   'name',
-  'headers',
+  ...answerOptionNames,
   'on',
   'random',
 ] as const
@@ -63,6 +61,7 @@ const optionNames = [
 /** Throws a `CatracaError` for options of a wrong kind; the document is checked elsewhere. */
 export function checkGuardOptions<R>(options: GuardOptions<R, Store | RemoteStore>): void {
   rejectUnknown(optionNames, options, 'options')
+  checkAnswerOptions(options, 'options')
   const { identify, credential, store, cache, jobs, statusPath, on = {}, random } = options
   rejectUnknown(eventNames, on, 'options.on')
   for (const [name, value] of Object.entries({ identify, credential, random, ...on })) {

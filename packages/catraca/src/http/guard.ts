@@ -1,5 +1,6 @@
 import { later, nowUs, onClockStep } from '../core/clock.ts'
 import { checkActualCost } from '../core/cost.ts'
+import type { Decision } from '../core/decision.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import { Emitter, type EventName, type Listener } from '../core/events.ts'
 import { storeEvents } from '../limiter/store-events.ts'
@@ -58,7 +59,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
 
   /** @internal Use {@link createGuard}. */
   constructor(policies: Policies, options: GuardOptions<R, Store | RemoteStore>) {
-    const { identify, credential, store, name = 'guard', headers = 'ietf', on = {}, random = Math.random } = options
+    const { identify, credential, store, name = 'guard', on = {}, random = Math.random } = options
     const { cache = memoryCache(), jobs, statusPath } = options
     const shared = isRemote(store) ? store : undefined
     const given = isRemote(store) ? undefined : store
@@ -66,7 +67,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     this.credentialOf = credential
     this.ownStore = given === undefined ? memory : undefined
     this.trust = new Trust(policies.document.trust, 'trust', this.watch)
-    this.answers = new Answers(headers, random)
+    this.answers = new Answers(options, random, (code, message) => this.diagnoses.tell(code, message))
     this.cache = cache
     this.jobs = jobs
     this.statusPath = statusPath
@@ -121,6 +122,11 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
       : this.finish(verdict, request, facts)
   }
 
+  /** True where the fields of limits are to be taken off answers that shared caches may keep. */
+  get omitsCacheable(): boolean {
+    return this.answers.omitsCacheable
+  }
+
   /** Header fields that tell the caller what its limits are, names and values in turn. Empty for an exempt request. */
   fieldsOf(verdict: Verdict): string[] {
     return this.answers.fields(verdict)
@@ -129,7 +135,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   /** What to answer to a request that does not go on to its handler. */
   answerOf(verdict: Verdict): Answer {
     const { ready } = verdict
-    if (ready === undefined) return this.answers.refusal(verdict)
+    if (ready === undefined) return this.answers.refusal(verdict, verdict.acceptLanguage)
     return { ...ready, fields: [...ready.fields, ...this.fieldsOf(verdict)] }
   }
 
@@ -201,6 +207,12 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   /** What was counted since the guard was made, by answer, policy, and id of the credential. */
   get counts(): Counts {
     return this.tally.counts(this.enforcer.current)
+  }
+
+  /** Is told of a request that an earlier limit counted: where it was this one, or one of the same name, that is a mistake. */
+  sawBefore({ source }: Decision): void {
+    const own = this.enforcer.current.list.some(({ name }) => name === source.name)
+    if (own) this.diagnoses.twice(source.name)
   }
 
   /** Calls `listener` at each event of that name; returns the way to stop. */

@@ -1,7 +1,7 @@
 import type { Identity } from '../policy/facts.ts'
 import type { KeptAnswer, ReadyAnswer } from '../policy/verdict.ts'
 import type { AnswerCache, CachedAnswer } from './answer-cache.ts'
-import { limitFieldNames } from './limit-fields.ts'
+import { limitFieldNames } from './dialects.ts'
 import type { GuardRequest } from './request.ts'
 
 /** Request fields that choose among forms of one answer; they are part of the key, so answers may vary by them. */

@@ -3,15 +3,6 @@ import { ceilDiv } from '../core/integer.ts'
 import type { Rule } from '../core/rule.ts'
 import { item, maxInteger } from '../fields/structured.ts'
 
-/** Every field that tells a limit, in lower case. */
-export const limitFieldNames = [
-  'ratelimit-policy',
-  'ratelimit',
-  'ratelimit-limit',
-  'ratelimit-remaining',
-  'ratelimit-reset',
-]
-
 /** Quota periods whose calendar length is nearly constant, in seconds. A month or year has none to advertise. */
 const periodSeconds: Readonly<Record<string, number>> = { day: 86_400, week: 604_800 }
 
@@ -26,6 +17,12 @@ export class PolicyFields {
    * one second, months, years and concurrency have no w, since the field cannot say it.
    */
   readonly policy: string
+  /**
+   * Item of `RateLimit-Policy` in the grammar of the drafts up to 06: the limit, w = its window, and of a bucket or queue
+   * burst = what can pass at once, as `600;w=60;burst=90`. Undefined where w cannot be said: of windows under a second,
+   * months, years and concurrency.
+   */
+  readonly legacyPolicy: string | undefined
   private readonly prefix: string
   private readonly suffix: string
   private readonly rule: Rule
@@ -35,6 +32,7 @@ export class PolicyFields {
     const w = windowSeconds(rule)
     const qu = rule.holds ? 'concurrent-requests' : undefined
     this.policy = item(name, { q: Math.min(rule.limit, maxInteger), w, qu })
+    this.legacyPolicy = legacyPolicy(rule)
     this.prefix = `${item(name)};r=`
     this.suffix = w === undefined ? '' : `;t=${w}`
     this.rule = rule
@@ -63,7 +61,8 @@ export class PolicyFields {
 }
 
 /**
- * Values of `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` as the drafts up to -06 had them. Limit is what
+ * Values of `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` as the drafts up to -06 had them, and of the
+ * older fields with `X-` before their names. Limit is what
  * can pass at once; Reset counts seconds from now, rounded up: refused until the request would pass, otherwise until
  * nothing is used any more.
  */
@@ -76,13 +75,21 @@ export function legacyFields(decision: Decision): [limit: string, remaining: str
 }
 
 /** True when the same request would have to wait; not for one that can never pass. */
-function isLimited(decision: Decision): boolean {
+export function isLimited(decision: Decision): boolean {
   return !decision.allowed && decision.reason !== 'impossible'
 }
 
 /** Whole seconds of a wait, rounded up; undefined for one without end. */
 function waitSeconds({ waitUs }: Decision): number | undefined {
   return waitUs === Infinity ? undefined : Math.min(ceilDiv(waitUs, 1_000_000), maxInteger)
+}
+
+function legacyPolicy({ algorithm, limit: capacity, options }: Rule): string | undefined {
+  const limit = Math.min(Number(options['limit'] ?? capacity), maxInteger)
+  const windowUs = Math.round(Number(options['windowMs'] ?? 0) * 1_000)
+  const w = algorithm === 'quota' ? periodSeconds[String(options['period'])] : ceilDiv(windowUs, 1_000_000)
+  if (w === undefined || (algorithm !== 'quota' && windowUs < 1_000_000)) return undefined
+  return options['burst'] === undefined ? `${limit};w=${w}` : `${limit};w=${w};burst=${Math.min(capacity, maxInteger)}`
 }
 
 function windowSeconds({ algorithm, limit: capacity, options }: Rule): number | undefined {

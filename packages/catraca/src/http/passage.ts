@@ -68,7 +68,10 @@ export class Passage<R> {
   private end(): false {
     const { verdict } = this
     this.at.enforcer.giveBack(verdict, this.facts.nowUs)
-    if (verdict.ready === undefined) verdict.answer = 'reject'
+    if (verdict.ready === undefined) {
+      verdict.answer = 'reject'
+      verdict.acceptLanguage = this.request.header('accept-language')
+    }
     return false
   }
 

@@ -1,6 +1,7 @@
 import type { Decision } from '../core/decision.ts'
 import type { Reason } from '../core/reason.ts'
-import { ruleWords } from '../policy/words.ts'
+import { type Language, ruleWords } from '../policy/words.ts'
+import { type ProblemWords, problemWords } from './problem-words.ts'
 import { retryAfterSeconds } from './retry-after.ts'
 
 /** What a refusal is told from. */
@@ -15,6 +16,8 @@ export interface RefusalFacts {
   readonly advice?: Readonly<Record<string, string>> | undefined
   /** Default: 503 where the service is what lacks room, 429 where the caller asked for too much. */
   readonly status?: number | undefined
+  /** Of title and detail. Default English. */
+  readonly language?: Language | undefined
 }
 
 /** A problem document (RFC 9457) about a refusal, ready for `JSON.stringify`. */
@@ -39,31 +42,24 @@ export interface RefusalProblem {
 }
 
 const types = 'https://iana.org/assignments/http-problem-types#'
-const title = 'Too many requests'
-
-/** Reasons that say more about the service than about the caller (003:218: the caller's own limits answer 429). */
-const unavailable: Partial<Record<Reason, string>> = {
-  'store-closed': 'The limit cannot be checked at the moment, and nothing passes unchecked.',
-  ceiling: 'The service is at the ceiling of what it takes while its limits are counted apart.',
-  'queue-full': 'Too many requests are waiting already.',
-}
 
 /** True for reasons for which nobody exceeded a limit of its own. */
 export function saysMoreOfService(reason: Reason): boolean {
-  return unavailable[reason] !== undefined
+  return problemWords.en.unavailable[reason] !== undefined
 }
 
 /** The problem document of a refusal. */
 export function refusalProblem(refusal: RefusalFacts): RefusalProblem {
-  const { decision, policies, retryAfterMs, advice = {} } = refusal
+  const { decision, policies, retryAfterMs, advice = {}, language = 'en' } = refusal
   const status = refusal.status ?? (saysMoreOfService(decision.reason) ? 503 : 429)
   const { options, limit } = decision.source.rule
   const windowMs = options['windowMs']
   const returns = decision.reason !== 'impossible' && Number.isFinite(retryAfterMs)
   return {
-    ...kindOf(status, decision.reason),
+    type: types + kindOf(status, decision.reason),
+    title: status === 503 ? problemWords[language].atCapacity : problemWords[language].tooMany,
     status,
-    detail: detailOf(decision, status, returns ? retryAfterSeconds(retryAfterMs) : undefined, advice),
+    detail: detailOf(decision, status, returns ? retryAfterSeconds(retryAfterMs) : undefined, advice, language),
     'violated-policies': policies,
     ...(status === 429 && { limit: Number(options['limit'] ?? limit) }),
     ...(status === 429 && windowMs !== undefined && { windowSeconds: Number(windowMs) / 1_000 }),
@@ -72,9 +68,9 @@ export function refusalProblem(refusal: RefusalFacts): RefusalProblem {
   }
 }
 
-function kindOf(status: number, reason: Reason): { type: string; title: string } {
-  if (status === 503) return { type: `${types}temporary-reduced-capacity`, title: 'Service at capacity' }
-  return { type: `${types}${reason === 'blocked' ? 'abnormal-usage-detected' : 'quota-exceeded'}`, title }
+function kindOf(status: number, reason: Reason): string {
+  if (status === 503) return 'temporary-reduced-capacity'
+  return reason === 'blocked' ? 'abnormal-usage-detected' : 'quota-exceeded'
 }
 
 function detailOf(
@@ -82,19 +78,26 @@ function detailOf(
   status: number,
   seconds: number | undefined,
   advice: Readonly<Record<string, string>>,
+  language: Language,
 ): string {
-  const what = whatOf(decision, status)
+  const words = problemWords[language]
+  const what = whatOf(decision, status, words, language)
   const instead = Object.entries(advice)
     .map(([name, action]) => `${name}: ${action}`)
-    .join(', or ')
-  if (seconds === undefined) return instead === '' ? what : `${what} Use ${instead}.`
-  return instead === '' ? `${what} Try again in ${seconds} s.` : `${what} Try again in ${seconds} s, or use ${instead}.`
+    .join(words.or)
+  if (seconds === undefined) return instead === '' ? what : `${what} ${words.use(instead)}`
+  return `${what} ${instead === '' ? words.again(seconds) : words.againOrUse(seconds, instead)}`
 }
 
-function whatOf({ reason, cost, limit, source }: Decision, status: number): string {
-  const words = `The limit is ${ruleWords(source.rule, 'en')}.`
-  if (reason === 'impossible') return `${words} A request of ${cost} units never fits: at most ${limit} pass at once.`
-  if (reason === 'blocked') return 'Requests from here are blocked.'
-  if (status === 429) return words
-  return unavailable[reason] ?? 'All callers together ask for more than the service can take.'
+function whatOf(
+  { reason, cost, limit, source }: Decision,
+  status: number,
+  words: ProblemWords,
+  language: Language,
+): string {
+  const told = words.limit(ruleWords(source.rule, language))
+  if (reason === 'impossible') return `${told} ${words.neverFits(cost, limit)}`
+  if (reason === 'blocked') return words.blocked
+  if (status === 429) return told
+  return words.unavailable[reason] ?? words.everybody
 }

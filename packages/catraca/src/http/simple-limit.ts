@@ -12,9 +12,12 @@ import type { TrustEntry } from '../policy/document.ts'
 import { normalPath } from '../policy/path.ts'
 import { parseRoute, type Route } from '../policy/route.ts'
 import type { Store } from '../stores/store.ts'
-import { type Answer, Answers, type Dialect } from './answers.ts'
+import { type AnswerOptions, answerOptionNames } from './answer-options.ts'
+import { type Answer, Answers } from './answers.ts'
+import { Diagnoses } from './diagnoses.ts'
 import { PolicyFields } from './limit-fields.ts'
 import { Trust } from './trust.ts'
+import { TrustWatch } from './trust-watch.ts'
 
 /** One limit as numbers. */
 export interface LimitOptions {
@@ -29,7 +32,7 @@ export interface LimitOptions {
 }
 
 /** Options of the simple form of `rateLimit`. */
-export interface RateLimitOptions<Q> extends LimitOptions {
+export interface RateLimitOptions<Q> extends LimitOptions, AnswerOptions {
   /** Whom to count. Default: the address. An empty key counts as the address. */
   key?: (request: Q) => string | undefined
   /** True for requests that are not counted. */
@@ -40,8 +43,6 @@ export interface RateLimitOptions<Q> extends LimitOptions {
   routes?: Readonly<Record<string, LimitOptions | false>>
   /** How the caller's address is found behind proxies. Default: that of the connection. */
   trust?: TrustEntry
-  /** Header fields of answers, one form or several. Default `ietf`. */
-  headers?: Dialect | readonly Dialect[]
   /** Where the states live. Default: a memory store of its own. */
   store?: Store
   /** Names the limit in header fields and in a store that serves several. Default `default`. */
@@ -53,7 +54,7 @@ export interface RateLimitOptions<Q> extends LimitOptions {
 }
 
 const limitNames = ['limit', 'window', 'algorithm', 'burst'] as const
-const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'headers', 'store', 'name', 'on', 'random'] as const
+const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'store', 'name', 'on', 'random'] as const
 const algorithms = ['sliding-counter', 'sliding-log', 'fixed-window', 'token-bucket', 'gcra', 'leaky-meter'] as const
 
 interface Override {
@@ -68,13 +69,14 @@ export class SimpleLimit<Q> {
   private readonly overrides: readonly Override[]
   private readonly answers: Answers
   private readonly trust: Trust
+  private readonly diagnoses: Diagnoses
 
   constructor(options: RateLimitOptions<Q>) {
-    rejectUnknown([...limitNames, ...otherNames], options, 'options')
+    rejectUnknown([...limitNames, ...otherNames, ...answerOptionNames], options, 'options')
     for (const name of ['key', 'skip', 'random'] as const) checkFunction(options[name], `options.${name}`)
     if (typeof options.cost === 'number') checkCost(options.cost)
     else checkFunction(options.cost, 'options.cost')
-    const { name = 'default', store, on, routes = {}, trust, headers = 'ietf', random = Math.random } = options
+    const { name = 'default', store, on, routes = {}, trust, random = Math.random } = options
     const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
     const rule = ruleOf(options, 'options')
     // Throws here for a name that header fields cannot have, not at every request.
@@ -88,8 +90,10 @@ export class SimpleLimit<Q> {
       rejectUnknown(limitNames, limit, path)
       return { route, limiter: createLimiter(ruleOf(limit, path), { name: `${name}-${index + 1}`, ...settings }) }
     })
-    this.answers = new Answers(headers, random)
-    this.trust = new Trust(trust, 'options.trust')
+    this.diagnoses = new Diagnoses((event) => on?.diagnosis?.(event))
+    this.answers = new Answers(options, random, (code, message) => this.diagnoses.tell(code, message))
+    this.trust = new Trust(trust, 'options.trust', new TrustWatch(this.diagnoses))
+    this.diagnoses.memoryStore()
   }
 
   /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
@@ -104,17 +108,43 @@ export class SimpleLimit<Q> {
     if (skip?.(request) === true) return undefined
     const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(method, target)
     if (limiter === undefined) return undefined
-    const caller = key?.(request) || this.trust.networkOf(this.trust.addressOf(peer, header))
+    const given = key?.(request)
+    if (given === '') this.tellEmptyKey()
+    const caller = given || this.trust.networkOf(this.trust.addressOf(peer, header))
     if (cost === undefined) return limiter.take(caller)
     return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request) })
+  }
+
+  /** Makes what an admitted request was charged what it really cost, from 0 on; once. */
+  settle(decision: Decision, units: number): void {
+    for (const limiter of [this.limiter, ...this.overrides.map((one) => one.limiter)]) {
+      if (limiter?.policies.includes(decision.source) === true) limiter.settle(decision, units)
+    }
+  }
+
+  /** Is told of a request that an earlier limit counted: where it was this one, or one of the same name, that is a mistake. */
+  sawBefore({ source: { name } }: Decision): void {
+    const { name: own = 'default' } = this.options
+    if (name === own) this.diagnoses.twice(name)
+  }
+
+  /** True when limit fields are to be taken off answers that shared caches may keep. */
+  get omitsCacheable(): boolean {
+    return this.answers.omitsCacheable
   }
 
   fieldsOf(decision: Decision): string[] {
     return this.answers.fieldsOfOne(decision)
   }
 
-  refusalOf(decision: Decision): Answer {
-    return this.answers.refusalOfOne(decision)
+  /** @param acceptLanguage The request header of that name. */
+  refusalOf(decision: Decision, acceptLanguage?: string): Answer {
+    return this.answers.refusalOfOne(decision, acceptLanguage)
+  }
+
+  private tellEmptyKey(): void {
+    const message = 'options.key gave an empty text, which counts as the address of the caller'
+    this.diagnoses.tell('CATRACA_KEY_EMPTY', message)
   }
 
   private limiterFor(method: string, target: string): Limiter<Rule> | undefined {

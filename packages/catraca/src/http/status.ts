@@ -7,7 +7,11 @@ export function isStatus(path: string, method: string, target: string): boolean 
   return target.length === path.length || target[path.length] === '?'
 }
 
-/** Tells a caller its own limits and what is left of them. */
+/**
+ * Tells a caller its own limits and what is left of them, as JSON, from what a guard's `status` gave. Policies of
+ * everybody together, and those that count others than this caller, are left out; so are those whose key this request
+ * lacks. No cache may keep it.
+ */
 export function statusAnswer(explanations: readonly Explanation[]): ReadyAnswer {
   const own = explanations.filter(({ notAsked, key }) => {
     const asOthers = notAsked === 'off' || notAsked === 'other identity'

@@ -50,6 +50,8 @@ export class Verdict {
   readonly marked: Said[] = []
   /** How the request is answered. */
   answer: AnswerKind = 'pass'
+  /** @internal The languages that a refused caller reads. */
+  acceptLanguage: string | undefined = undefined
   /** @internal Set while a refusal may yet be answered in another way. */
   refused: Refused | undefined = undefined
   /** @internal A whole answer in place of the handler's. */

@@ -23,10 +23,12 @@ interface Figures {
   readonly timeZone: string
   /** Of a fixed window `clock` or `first`, of a quota a date or nothing. */
   readonly anchor: string
+  /** Parts in which a sliding window is counted. */
+  readonly parts: number
 }
 
 function figuresOf({ algorithm, limit: capacity, options }: Rule): Figures {
-  const { limit = capacity, windowMs = 0, period = '', timeZone = '', anchor = '' } = options
+  const { limit = capacity, windowMs = 0, period = '', timeZone = '', anchor = '', subWindows = 1 } = options
   return {
     algorithm,
     limit: Number(limit),
@@ -35,6 +37,7 @@ function figuresOf({ algorithm, limit: capacity, options }: Rule): Figures {
     period: String(period),
     timeZone: String(timeZone),
     anchor: String(anchor),
+    parts: Number(subWindows),
   }
 }
 
@@ -51,7 +54,7 @@ const inEnglish = new Tongue(
   (value) => value === 1,
 )
 
-function english({ algorithm, limit, capacity, windowUs, period, timeZone, anchor }: Figures): string {
+function english({ algorithm, limit, capacity, windowUs, period, timeZone, anchor, parts }: Figures): string {
   const number = inEnglish.number(limit)
   const span = inEnglish.unit(windowUs) ?? inEnglish.length(windowUs)
   switch (algorithm) {
@@ -60,7 +63,7 @@ function english({ algorithm, limit, capacity, windowUs, period, timeZone, ancho
     case 'sliding-log':
       return `${number} in any ${span}`
     case 'sliding-counter':
-      return `${number} per ${span}, estimated over a sliding window`
+      return `${number} per ${span}, estimated over a sliding window${parts === 1 ? '' : ` of ${parts} parts`}`
     case 'leaky-queue': {
       const wait = inEnglish.length(worstWaitUs(limit, capacity, windowUs))
       return `${number} per ${span}, evenly spaced, up to ${inEnglish.number(capacity)} waiting for at most ${wait}`
@@ -89,7 +92,7 @@ const inPortuguese = new Tongue(
 )
 const portuguesePeriods: Readonly<Record<string, string>> = { day: 'dia', week: 'semana', month: 'mês', year: 'ano' }
 
-function portuguese({ algorithm, limit, capacity, windowUs, period, timeZone, anchor }: Figures): string {
+function portuguese({ algorithm, limit, capacity, windowUs, period, timeZone, anchor, parts }: Figures): string {
   const number = inPortuguese.number(limit)
   const unit = inPortuguese.unit(windowUs)
   const per = `${number} ${unit === undefined ? `a cada ${inPortuguese.length(windowUs)}` : `por ${unit}`}`
@@ -101,7 +104,7 @@ function portuguese({ algorithm, limit, capacity, windowUs, period, timeZone, an
       // "Em qualquer hora" would mean at any time of day.
       return `${number} em qualquer intervalo de ${inPortuguese.length(windowUs)}`
     case 'sliding-counter':
-      return `${per}, estimad${ending} em janela deslizante`
+      return `${per}, estimad${ending} em janela deslizante${parts === 1 ? '' : ` de ${parts} partes`}`
     case 'leaky-queue': {
       const wait = inPortuguese.length(worstWaitUs(limit, capacity, windowUs))
       return `${per}, em intervalos iguais, até ${inPortuguese.number(capacity)} na fila por no máximo ${wait}`

@@ -121,8 +121,8 @@ describe('several policies', () => {
     passing(guard, 1, { identity, now: t0 })
     const answer = guard.answerOf(ask(guard, { identity, now: t0 }))
     expect(items(fields(answer.fields)['ratelimit'])).toEqual([
-      { name: 'minute', r: 0, t: 60 },
       { name: 'hour', r: 0, t: 3600 },
+      { name: 'minute', r: 0, t: 60 },
     ])
     const seconds = Number(fields(answer.fields)['retry-after'])
     expect(seconds).toBeGreaterThanOrEqual(3_960)
@@ -169,7 +169,7 @@ describe('dialects', () => {
   const ietf = ['RateLimit-Policy', '"own";q=10;w=10', 'RateLimit', '"own";r=9;t=10']
 
   test.each([
-    ['legacy', 'legacy', legacy],
+    ['legacy', 'legacy', [...legacy, 'RateLimit-Policy', '10;w=10;burst=10']],
     ['ietf', ['ietf'], ietf],
     ['both', ['ietf', 'legacy'], [...ietf, ...legacy]],
     ['none', [], []],
@@ -189,7 +189,9 @@ describe('dialects', () => {
   })
 
   test('others are wrong', () => {
-    expect(() => guardOf(own, { headers: 'x' as 'ietf' })).toThrow(/headers holds "x"; allowed: ietf, legacy/)
+    expect(() => guardOf(own, { headers: 'x' as 'ietf' })).toThrow(
+      /options.headers holds "x"; allowed: ietf, legacy, x-ratelimit, x-ratelimit-epoch, none/,
+    )
   })
 })
 

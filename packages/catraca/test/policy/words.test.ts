@@ -88,6 +88,11 @@ const examples: [rule: Rule, en: string, pt: string][] = [
     '1 per day, estimated over a sliding window',
     '1 por dia, estimado em janela deslizante',
   ],
+  [
+    slidingCounter({ limit: 60, window: '1m', subWindows: 6 }),
+    '60 per minute, estimated over a sliding window of 6 parts',
+    '60 por minuto, estimados em janela deslizante de 6 partes',
+  ],
   [slidingLog({ limit: 4, window: '1h' }), '4 in any hour', '4 em qualquer intervalo de 1 hora'],
   [slidingLog({ limit: 4, window: '36h' }), '4 in any 36 hours', '4 em qualquer intervalo de 36 horas'],
   [slidingLog({ limit: 4, window: '90s' }), '4 in any 90 seconds', '4 em qualquer intervalo de 90 segundos'],

@@ -1,4 +1,5 @@
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
+import { CatracaError } from '../../core/errors.ts'
 import { reasonCode } from '../../core/reason.ts'
 import type { Rule } from '../../core/rule.ts'
 import { startUsOf, tooLate } from '../reservation.ts'
@@ -17,6 +18,7 @@ export class Member {
 
   constructor(source: Source) {
     const { script } = source.rule
+    if (script.kind === 'none') throw keptInMemory(source)
     this.source = source
     this.change = source.onRuleChange === 'proportional' ? 'p' : source.onRuleChange === 'reset' ? 'r' : 'k'
     this.list = script.kind === 'l'
@@ -47,6 +49,13 @@ export class Member {
   private costText(cost: number): string {
     return cost === 1 ? this.oneCost : `${cost * this.source.rule.script.unit}`
   }
+}
+
+function keptInMemory({ name, rule }: Source): CatracaError {
+  const path = 'slidingCounter.subWindows'
+  const value = rule.options['subWindows']
+  const message = `${path} of ${name} is ${value}; allowed in a shared store: 1, because parts are counted in memory only`
+  return new CatracaError('CATRACA_RULE_LOCAL', message, { path, value })
 }
 
 /** A question to several policies on its way; `permits` for members that keep a list. */

@@ -17,6 +17,7 @@ import { counterLaw } from '../../model/counter.ts'
 import { Judge, type Law } from '../../model/judge.ts'
 import { concurrencyLaw, logLaw } from '../../model/log.ts'
 import { queueLaw } from '../../model/queue.ts'
+import { subCounterLaw } from '../../model/sub-counter.ts'
 import { clockWindows, firstWindowLaw, periodLaw } from '../../model/window.ts'
 
 /** What a rule of a property is made from; plain, so that a failing case can be written down. */
@@ -94,6 +95,10 @@ const queued = fc.record({
 const scheduled = fc
   .record({ limit: units, calendar: fc.nat(calendars.length - 1) })
   .map(({ limit, calendar }) => ({ limit, windowUs: 86_400 * second, capacity: limit, calendar }))
+
+/** Parts of a sliding counter, by its window. */
+const partsOf = (windowUs: number): number =>
+  ({ [second]: 2, [10 * second]: 5, [60 * second]: 60, [1_500_000]: 3 })[windowUs] ?? 6
 
 const ms = (us: number): number => us / 1_000
 const ceilDiv = (a: bigint, b: bigint): bigint => (a + b - 1n) / b
@@ -190,6 +195,25 @@ export const subjects: readonly Subject[] = [
         law: counterLaw(BigInt(limit), BigInt(windowUs)) as Law<never>,
         bound: twice(limit, windowUs),
         longestWaitUs: () => 2 * windowUs,
+        aligned: true,
+      })
+    },
+  },
+  {
+    name: 'sliding counter in parts',
+    // Every window but the last divides into so many whole µs; as kin have one window, they have one number of parts.
+    settings: windowed.filter(({ windowUs }) => windowUs !== 999_983),
+    specimen: (setting) => {
+      const { limit, windowUs } = setting
+      const parts = partsOf(windowUs)
+      const partUs = windowUs / parts
+      return specimen(setting, {
+        rule: slidingCounter({ limit, window: ms(windowUs), subWindows: parts }),
+        law: subCounterLaw(BigInt(limit), BigInt(windowUs), BigInt(parts)) as Law<never>,
+        // Of a window less a part once the limit, of what is longer as many more windows.
+        bound: (spanUs) => BigInt(limit) * ceilDiv(spanUs + BigInt(partUs), BigInt(windowUs)),
+        longestWaitUs: () => windowUs + partUs,
+        intervalUs: partUs,
         aligned: true,
       })
     },
