@@ -20,7 +20,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** Files beside the rooms are public entries: they may show every room but testing, which is an entry of its own. */
 const entry = 'the entries'
 /** Rooms whose parts do not know each other, and the parts that are shared. */
-const siblings: Readonly<Record<string, readonly string[]>> = { algorithms: ['bucket', 'ring'], adapters: ['exchange'] }
+const siblings: Readonly<Record<string, readonly string[]>> = {
+  algorithms: ['bucket', 'ring'],
+  adapters: ['exchange', 'mount', 'web'],
+}
 /** Rooms of pure steps: no clock, no chance, nothing asynchronous. */
 const pureRooms = ['algorithms', 'resilience']
 const library = 'packages/catraca/src'

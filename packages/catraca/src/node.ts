@@ -1,5 +1,5 @@
 export type { NodeRequest, NodeResponse } from './adapters/exchange/messages.ts'
-export type { MountOptions } from './adapters/exchange/middleware.ts'
 export { hasBody, spareUnreadBody } from './adapters/exchange/unread-body.ts'
+export type { MountOptions, Settle, SimpleOptions as RateLimitOptions } from './adapters/mount/options.ts'
 export { type Handler, rateLimit } from './adapters/node.ts'
-export type { LimitOptions, RateLimitOptions } from './http/simple-limit.ts'
+export type { LimitOptions } from './http/simple-limit.ts'

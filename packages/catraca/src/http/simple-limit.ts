@@ -14,6 +14,7 @@ import { parseRoute, type Route } from '../policy/route.ts'
 import type { Store } from '../stores/store.ts'
 import { type Answer, Answers, type Dialect } from './answers.ts'
 import { PolicyFields } from './limit-fields.ts'
+import type { GuardRequest } from './request.ts'
 import { Trust } from './trust.ts'
 
 /** One limit as numbers. */
@@ -93,20 +94,15 @@ export class SimpleLimit<Q> {
   }
 
   /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
-  take(
-    request: Q,
-    method: string,
-    target: string,
-    peer: string | undefined,
-    header: (name: string) => string | undefined,
-  ): Decision | undefined {
+  take(request: GuardRequest<Q>): Decision | undefined {
     const { skip, key, cost } = this.options
-    if (skip?.(request) === true) return undefined
-    const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(method, target)
+    if (skip?.(request.raw) === true) return undefined
+    const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(request.method, request.target)
     if (limiter === undefined) return undefined
-    const caller = key?.(request) || this.trust.networkOf(this.trust.addressOf(peer, header))
+    // The address is asked for only where it counts: not every platform has one.
+    const caller = key?.(request.raw) || this.addressOf(request)
     if (cost === undefined) return limiter.take(caller)
-    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request) })
+    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request.raw) })
   }
 
   fieldsOf(decision: Decision): string[] {
@@ -115,6 +111,11 @@ export class SimpleLimit<Q> {
 
   refusalOf(decision: Decision): Answer {
     return this.answers.refusalOfOne(decision)
+  }
+
+  private addressOf(request: GuardRequest<Q>): string {
+    const { trust } = this
+    return trust.networkOf(trust.addressOf(request.peer, (name) => request.header(name)))
   }
 
   private limiterFor(method: string, target: string): Limiter<Rule> | undefined {

@@ -1,0 +1,30 @@
+import type { NodeRequest, NodeResponse, NodeSocket } from './messages.ts'
+
+/** What is to be done when a connection closes; one listener each, however many requests are pipelined on it. */
+const endings = new WeakMap<NodeSocket, Set<() => void>>()
+
+/**
+ * Calls `end` once when the answer is over, sent or not. An answer that waits behind others of its connection tells
+ * nothing when the caller leaves, so the connection is listened to as well.
+ */
+export function onceOver({ socket }: Pick<NodeRequest, 'socket'>, response: NodeResponse, end: () => void): void {
+  let ends = endings.get(socket)
+  if (ends === undefined) {
+    const all = new Set<() => void>()
+    ends = all
+    endings.set(socket, all)
+    socket.once('close', () => {
+      for (const one of all) one()
+    })
+  }
+  const once = (): void => {
+    if (ends.delete(once)) end()
+  }
+  ends.add(once)
+  response.once('close', once)
+}
+
+/** True when the caller left, or others answered: then the request is neither served nor charged. */
+export function isOver({ socket }: Pick<NodeRequest, 'socket'>, response: NodeResponse): boolean {
+  return response.closed || response.destroyed || response.headersSent || socket.destroyed === true
+}
