@@ -8,10 +8,20 @@ export default defineConfig({
     emptyOutDir: false,
     lib: {
       entry: Object.fromEntries(
-        ['index', 'policy', 'http', 'node', 'express', 'redis', 'workers', 'testing'].map((name) => [
-          name,
-          `src/${name}.ts`,
-        ]),
+        [
+          'index',
+          'policy',
+          'http',
+          'node',
+          'express',
+          'fastify',
+          'hono',
+          'koa',
+          'fetch',
+          'redis',
+          'workers',
+          'testing',
+        ].map((name) => [name, `src/${name}.ts`]),
       ),
       formats: ['es'],
     },

@@ -1,6 +1,6 @@
 import type { KeptAnswer } from '../../policy/verdict.ts'
-import { isKept } from '../mount/cacheable.ts'
 import { Collected } from '../mount/collected.ts'
+import { isKept } from '../mount/field-names.ts'
 import type { Pass } from '../mount/gate.ts'
 import { beforeHead, type WholeResponse } from './head.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
@@ -55,10 +55,9 @@ function keptFields(response: WholeResponse): [name: string, value: string][] {
   return kept
 }
 
-/** The bytes of a chunk, which may be a text in any encoding that Node knows. Undefined for what is none. */
-function bytesOf(chunk: unknown, encoding: unknown): Uint8Array | undefined {
-  if (chunk instanceof Uint8Array) return chunk
-  if (typeof chunk !== 'string') return undefined
+/** A chunk as bytes, which may be a text in any encoding that Node knows. */
+function bytesOf(chunk: unknown, encoding: unknown): unknown {
+  if (typeof chunk !== 'string') return chunk
   const { Buffer } = globalThis as unknown as { Buffer: { from(text: string, encoding?: string): Uint8Array } }
   return typeof encoding === 'string' ? Buffer.from(chunk, encoding) : Buffer.from(chunk)
 }

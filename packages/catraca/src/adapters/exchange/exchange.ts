@@ -5,7 +5,6 @@ import { headerOf, setFields } from './fields.ts'
 import { omitWhereShared } from './head.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
 import { onceOver } from './over.ts'
-import { tell } from './told.ts'
 
 /** A request of `node:http` as a gate sees it; `raw` is what the framework made of it. */
 export class NodeAsked<Q> implements Asked<Q> {
@@ -36,8 +35,8 @@ export class NodeAsked<Q> implements Asked<Q> {
 }
 
 /**
- * What is to be done with an admitted request before its handler is called: header fields, what the service is told, and
- * what follows when the answer is over.
+ * What is to be done with an admitted request before its handler is called: header fields, and what follows when
+ * the answer is over.
  *
  * @param raw @param answer The request and the answer of the framework, as `settle` gets them.
  */
@@ -49,7 +48,6 @@ export function admit<Q, S>(
   raw: Q,
   answer: () => S,
 ): void {
-  if (pass.told !== undefined) tell(request, pass.told)
   if (pass.holds || gate.settles !== undefined) {
     onceOver(request, response, () => {
       if (gate.settles !== undefined && response.writableFinished) settleUp(gate, pass, raw, answer())

@@ -1,3 +1,4 @@
+import { isList } from '../mount/field-names.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
 
 /** A header as one text. */
@@ -20,8 +21,4 @@ export function setFields(response: NodeResponse, fields: readonly string[]): vo
 function listOf(value: unknown): string {
   if (Array.isArray(value)) return value.join(', ')
   return typeof value === 'string' ? value : ''
-}
-
-function isList(name: string): boolean {
-  return name === 'RateLimit' || name === 'RateLimit-Policy'
 }

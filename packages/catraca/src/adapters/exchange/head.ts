@@ -1,4 +1,4 @@
-import { isShared } from '../mount/cacheable.ts'
+import { isShared } from '../mount/field-names.ts'
 import type { NodeResponse } from './messages.ts'
 
 /** What is used of a response only where its head is looked at. */

@@ -4,7 +4,7 @@ import { admit, NodeAsked } from './exchange.ts'
 import type { Middleware, NodeRequest, NodeResponse } from './messages.ts'
 import { isOver } from './over.ts'
 import { answerRefusal } from './refusal.ts'
-import { forgetForged } from './told.ts'
+import { forgetForged, tell } from './told.ts'
 
 /** A middleware of one limit, or of a guard. */
 export function middleware<Q extends NodeRequest, S extends NodeResponse>(
@@ -44,6 +44,7 @@ function goOn<Q extends NodeRequest, S extends NodeResponse>(
     answerRefusal(request, response, gate.answerOf(pass))
     return
   }
+  if (pass.told !== undefined) tell(request, pass.told)
   admit(gate, pass, request, response, request, () => response)
   next()
 }

@@ -1,7 +1,5 @@
+import { toldHeader } from '../mount/told.ts'
 import type { NodeRequest } from './messages.ts'
-
-/** The request header by which a service learns what kind of answer is wanted. */
-export const toldHeader = 'catraca-answer'
 
 /** Requests whose header a guard wrote; an inner guard leaves it. */
 const written = new WeakSet<object>()

@@ -8,11 +8,13 @@ export class Collected {
     this.most = most
   }
 
-  /** Adds a copy of a chunk, since its owner may write into it again. Undefined for one that cannot be copied. */
-  add(chunk: Uint8Array | undefined): void {
-    this.bytes += chunk?.length ?? Infinity
-    if (this.bytes > this.most) this.chunks = []
-    else if (chunk !== undefined) this.chunks.push(chunk.slice())
+  /** Adds a copy of a chunk, since its owner may write into it again. False when it is too long, or no bytes. */
+  add(chunk: unknown): boolean {
+    if (!isBytes(chunk)) this.bytes = Infinity
+    else this.bytes += chunk.length
+    if (this.bytes <= this.most) this.chunks.push((chunk as Uint8Array).slice())
+    else this.chunks = []
+    return this.bytes <= this.most
   }
 
   /** The whole body; undefined when it was too long. */
@@ -26,4 +28,9 @@ export class Collected {
     }
     return whole
   }
+}
+
+/** Of any realm: streams of the platform may belong to another one. */
+function isBytes(chunk: unknown): chunk is Uint8Array {
+  return ArrayBuffer.isView(chunk) && (chunk as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT === 1
 }

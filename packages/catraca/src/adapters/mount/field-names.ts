@@ -11,3 +11,8 @@ const passing =
 export function isKept(name: string): boolean {
   return !passing.test(name)
 }
+
+/** True for the fields in which several limits speak one after the other. */
+export function isList(name: string): boolean {
+  return name === 'RateLimit' || name === 'RateLimit-Policy'
+}
