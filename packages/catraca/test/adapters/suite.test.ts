@@ -12,8 +12,11 @@ import { nodeDriver } from './drivers/node.ts'
 
 const express4 = createRequire(import.meta.url)('express-4') as typeof express
 
-// A settle that fails is told as a warning; the tests of it would fill the screen.
-beforeAll(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => {}))
+// What fails on purpose would fill the screen: a settle is told as a warning, a broken stream by Hono's server.
+beforeAll(() => {
+  vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+})
 afterAll(() => void vi.restoreAllMocks())
 
 describe('node:http', () => adapterSuite(test, nodeDriver))

@@ -4,6 +4,7 @@ import { isKept } from '../mount/field-names.ts'
 import type { Pass } from '../mount/gate.ts'
 import { beforeHead, type WholeResponse } from './head.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
+import { isWhole } from './over.ts'
 
 interface Writable {
   write(chunk: unknown, ...rest: unknown[]): unknown
@@ -41,7 +42,7 @@ export function copyAnswer(request: Pick<NodeRequest, 'method'>, response: NodeR
   }
   whole.once('finish', () => {
     const bytes = body.take()
-    if (head === undefined || bytes === undefined) return
+    if (head === undefined || bytes === undefined || !isWhole(response)) return
     if (length === undefined || Number(length) === bytes.length) pass.keep?.({ ...head, body: bytes })
   })
 }

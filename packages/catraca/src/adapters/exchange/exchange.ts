@@ -4,7 +4,7 @@ import { copyAnswer } from './copy.ts'
 import { headerOf, setFields } from './fields.ts'
 import { omitWhereShared } from './head.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
-import { onceOver } from './over.ts'
+import { isWhole, onceOver } from './over.ts'
 
 /** A request of `node:http` as a gate sees it; `raw` is what the framework made of it. */
 export class NodeAsked<Q> implements Asked<Q> {
@@ -50,7 +50,7 @@ export function admit<Q, S>(
 ): void {
   if (pass.holds || gate.settles !== undefined) {
     onceOver(request, response, () => {
-      if (gate.settles !== undefined && response.writableFinished) settleUp(gate, pass, raw, answer())
+      if (gate.settles !== undefined && isWhole(response)) settleUp(gate, pass, raw, answer())
       if (pass.holds) gate.release(pass)
     })
   }

@@ -33,6 +33,7 @@ export interface NodeResponse {
   readonly closed: boolean
   readonly destroyed: boolean
   readonly writableFinished: boolean
+  readonly errored?: Error | null
   statusCode: number
   shouldKeepAlive: boolean
   getHeader(name: string): unknown

@@ -28,3 +28,8 @@ export function onceOver({ socket }: Pick<NodeRequest, 'socket'>, response: Node
 export function isOver({ socket }: Pick<NodeRequest, 'socket'>, response: NodeResponse): boolean {
   return response.closed || response.destroyed || response.headersSent || socket.destroyed === true
 }
+
+/** True for an answer that was sent whole; some servers end a broken one before they destroy it. */
+export function isWhole({ writableFinished, errored }: NodeResponse): boolean {
+  return writableFinished && !errored
+}

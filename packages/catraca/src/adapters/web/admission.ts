@@ -29,21 +29,32 @@ export class Admission<Q, S extends WebResponse> {
 
   /** The answer as it is to be sent: with the header fields of the limit, its end watched where something follows from it. */
   finish(response: S): S {
-    const { gate, pass, request, raw } = this
+    const { gate, pass, request } = this
     const copies = pass.keep !== undefined && request.method !== 'HEAD'
     const head = copies ? { status: response.status, fields: keptFields(response.headers) } : undefined
     const told = withFields(response, gate.omits, gate.fieldsOf(pass)) as S
     if (!pass.holds && gate.settles === undefined && head === undefined) return told
+    if (request.method === 'HEAD') {
+      // Nobody reads the body of its answer.
+      this.settle(told)
+      this.end()
+      return told
+    }
     const collected = new Collected(head === undefined ? -1 : pass.keepBytes)
     return watched(told, {
       chunk: (chunk) => void collected.add(chunk),
       end: (whole) => {
-        if (whole && !this.over && gate.settles !== undefined) settleUp(gate, pass, raw, told)
+        if (whole) this.settle(told)
         this.end()
         const body = whole ? collected.take() : undefined
         if (head !== undefined && body !== undefined) pass.keep?.({ ...head, body })
       },
     })
+  }
+
+  private settle(response: S): void {
+    const { gate, pass, raw } = this
+    if (!this.over && gate.settles !== undefined) settleUp(gate, pass, raw, response)
   }
 
   /** The answer is over, or there is none; does nothing a second time. */

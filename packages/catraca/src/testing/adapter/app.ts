@@ -78,6 +78,8 @@ export interface AdapterDriver<Q, S> {
   status(response: S): number
   /** Default: that of the library. */
   readonly createGuard?: typeof createGuard
+  /** False where nothing answers for a handler that throws but what stands before the limits. Default true. */
+  readonly answersErrors?: boolean
   /** False where routes that nobody declared do not come to the limits. Default true. */
   readonly seesUnknownRoutes?: boolean
 }

@@ -30,8 +30,9 @@ export class Scene {
     await this.running?.close()
   }
 
-  /** Resolves when the server has seen every caller leave. */
-  async left(): Promise<void> {
+  /** Every caller leaves; resolves when the server has seen it. */
+  async leave(): Promise<void> {
+    for (const wire of this.wires.splice(0)) wire.close()
     await eventually(() => this.running?.connections(), 0, 'open connections')
     // And what follows from it, such as an abort of the request.
     await pause(5)

@@ -11,6 +11,7 @@ type Parts = [parts: HttpBindings]
 export function fetchDriver(rateLimit: typeof Limit): AdapterDriver<Request, Response> {
   return {
     connect: dial,
+    answersErrors: false,
     header: ({ headers }, name) => headers.get(name) ?? undefined,
     status: ({ status }) => status,
     start({ limits, routes }) {
