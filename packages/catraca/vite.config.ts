@@ -17,6 +17,7 @@ export default defineConfig({
           'fastify',
           'hono',
           'koa',
+          'nest',
           'fetch',
           'redis',
           'workers',
@@ -25,6 +26,9 @@ export default defineConfig({
       ),
       formats: ['es'],
     },
-    rolldownOptions: { output: { comments: false, minify: { compress: true, mangle: false, codegen: true } } },
+    rolldownOptions: {
+      external: ['@nestjs/common'],
+      output: { comments: false, minify: { compress: true, mangle: false, codegen: true } },
+    },
   },
 })

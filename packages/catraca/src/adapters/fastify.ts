@@ -1,22 +1,19 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../core/decision.ts'
-import { CatracaError } from '../core/errors.ts'
-import { Guard } from '../http/guard.ts'
-import type { LimitOptions } from '../http/simple-limit.ts'
 import { admit, NodeAsked } from './exchange/exchange.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
 import { isOver, onceOver } from './exchange/over.ts'
 import { forgetForged, tell } from './exchange/told.ts'
 import { spareUnreadBody } from './exchange/unread-body.ts'
-import { type Gate, gateOf, type Pass } from './mount/gate.ts'
-import type { MountOptions, SimpleOptions, What } from './mount/options.ts'
+import type { Gate, Pass } from './mount/gate.ts'
+import type { MountOptions, RouteOptions, What } from './mount/options.ts'
+import { RouteGates } from './mount/route-gates.ts'
 
-type Limit = What<FastifyRequest, FastifyReply>
 type FastifyGate = Gate<FastifyRequest, FastifyReply>
 type Done = (error?: Error) => void
 
 /** What a route says in its `config` in place of the limit of the plugin: other numbers, or none. */
-export type RouteLimit = false | (LimitOptions & Partial<SimpleOptions<FastifyRequest, FastifyReply>>)
+export type RouteLimit = RouteOptions<FastifyRequest, FastifyReply>
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -43,11 +40,13 @@ declare module 'fastify' {
  *
  * @param mount For a guard: `skip`, `cost` and `settle`, which otherwise stand with the numbers of the limit.
  */
-export function rateLimit(what: Limit, mount?: MountOptions<FastifyRequest, FastifyReply>): FastifyPluginCallback {
-  const gate = gateOf(what, mount)
+export function rateLimit(
+  what: What<FastifyRequest, FastifyReply>,
+  mount?: MountOptions<FastifyRequest, FastifyReply>,
+): FastifyPluginCallback {
+  const gates = new RouteGates(what, mount)
   const plugin: FastifyPluginCallback = (app, _, done) => {
     if (!app.hasRequestDecorator('rateLimit')) app.decorateRequest('rateLimit')
-    const gates = new RouteGates(what, gate)
     addHooks(app, gates)
     done()
   }
@@ -59,7 +58,7 @@ export function rateLimit(what: Limit, mount?: MountOptions<FastifyRequest, Fast
   })
 }
 
-function addHooks(app: FastifyInstance, gates: RouteGates): void {
+function addHooks(app: FastifyInstance, gates: RouteGates<FastifyRequest, FastifyReply>): void {
   // Throws at the route, not at its first request.
   app.addHook('onRoute', ({ config, method, url }) => void gates.of(config?.rateLimit, `${String(method)} ${url}`))
   /** Requests whose policies wait for the body. */
@@ -161,35 +160,4 @@ function refuse(gate: FastifyGate, pass: Pass, { raw }: FastifyRequest, reply: F
   for (let at = 0; at < fields.length; at += 2) reply.header(fields[at] as string, fields[at + 1])
   reply.serializer((text: unknown) => text as string).send(body)
   raw.resume()
-}
-
-/** The gates of routes with numbers of their own. Routes that are given one object share one limit, as GET and its HEAD do. */
-class RouteGates {
-  private readonly what: Limit
-  private readonly gate: FastifyGate
-  private readonly gates = new WeakMap<object, FastifyGate>()
-
-  constructor(what: Limit, gate: FastifyGate) {
-    this.what = what
-    this.gate = gate
-  }
-
-  /** Undefined for a route without a limit. */
-  of(limit: RouteLimit | undefined, route: string): FastifyGate | undefined {
-    if (limit === undefined) return this.gate
-    if (limit === false) return undefined
-    let gate = this.gates.get(limit)
-    if (gate === undefined) {
-      const { what } = this
-      if (what instanceof Guard) throw guardHasRoutes(route)
-      gate = gateOf<FastifyRequest, FastifyReply>({ ...what, name: route, ...limit })
-      this.gates.set(limit, gate)
-    }
-    return gate
-  }
-}
-
-function guardHasRoutes(route: string): CatracaError {
-  const message = `config.rateLimit of ${route} gives numbers beside a guard; allowed: false. Its document has the numbers`
-  return new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'config.rateLimit' })
 }

@@ -8,6 +8,7 @@ import { fastifyDriver } from './drivers/fastify.ts'
 import { fetchDriver } from './drivers/fetch.ts'
 import { honoDriver } from './drivers/hono.ts'
 import { koaDriver } from './drivers/koa.ts'
+import { nestDriver } from './drivers/nest.ts'
 import { nodeDriver } from './drivers/node.ts'
 
 const express4 = createRequire(import.meta.url)('express-4') as typeof express
@@ -26,4 +27,5 @@ describe('Fastify 5', () => adapterSuite(test, fastifyDriver))
 describe('Hono on Node', () => adapterSuite(test, honoDriver('node')))
 describe('Hono elsewhere', () => adapterSuite(test, honoDriver('elsewhere')))
 describe('Koa', () => adapterSuite(test, koaDriver))
+describe('NestJS', () => adapterSuite(test, nestDriver))
 describe('fetch', () => adapterSuite(test, fetchDriver(fetchLimit)))

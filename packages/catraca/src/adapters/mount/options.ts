@@ -27,3 +27,6 @@ export interface SimpleOptions<Q, S = unknown> extends RateLimitOptions<Q> {
 
 /** What `rateLimit` takes: the numbers of one limit, or a guard. */
 export type What<Q, S> = SimpleOptions<Q, S> | AnyGuard<Q>
+
+/** What a route says in place of the limit before it: other numbers, beside which the other options hold, or none. */
+export type RouteOptions<Q, S> = false | SimpleOptions<Q, S>
