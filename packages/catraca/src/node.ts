@@ -1,5 +1,5 @@
 export type { NodeRequest, NodeResponse } from './adapters/exchange/messages.ts'
 export { hasBody, spareUnreadBody } from './adapters/exchange/unread-body.ts'
 export type { MountOptions, Settle, SimpleOptions as RateLimitOptions } from './adapters/mount/options.ts'
-export { type Handler, rateLimit } from './adapters/node.ts'
+export { type ErrorOption, type Handler, type Limiting, rateLimit } from './adapters/node.ts'
 export type { LimitOptions } from './http/simple-limit.ts'

@@ -1,8 +1,7 @@
 import type { Decision } from '../core/decision.ts'
 import { CatracaError } from '../core/errors.ts'
-import { Guard } from '../http/guard.ts'
 import { checkFunction } from '../http/simple-limit.ts'
-import { type Gate, gateOf, type Pass } from './mount/gate.ts'
+import { type Gate, gateOf, isGuard, type Pass } from './mount/gate.ts'
 import type { MountOptions, What } from './mount/options.ts'
 import { Admission } from './web/admission.ts'
 import { WebAsked } from './web/asked.ts'
@@ -37,8 +36,8 @@ export interface FetchOptions<Q, S, Rest extends readonly unknown[]> extends Mou
 
 /** Puts a limit before a handler. */
 export interface Limiting<Q, S, Rest extends readonly unknown[]> {
-  <R extends Rest>(handler: LimitedHandler<Q, S, R>): LimitedHandler<Q, S, R>
-  <R extends Rest>(handler: DecidedHandler<Q, S, R>): LimitedHandler<Q, S, R>
+  <R extends Rest, P extends Q = Q, T extends S = S>(handler: LimitedHandler<P, T, R>): LimitedHandler<P, T, R>
+  <R extends Rest, P extends Q = Q, T extends S = S>(handler: DecidedHandler<P, T, R>): LimitedHandler<P, T, R>
 }
 
 type Serve<Q, S> = (request: Q, before: Decision | undefined, rest: readonly unknown[]) => S | Promise<S>
@@ -68,9 +67,9 @@ export function rateLimit<
   const { address, ...mount } = options
   checkFunction(address, 'options.address')
   const gate = gateOf(what, mount)
-  if (address === undefined && (what instanceof Guard || what.key === undefined)) throw addressMissing()
-  return (handler: unknown) => {
-    const next = callOf<Q, S>(handler as object)
+  if (address === undefined && (isGuard(what) || what.key === undefined)) throw addressMissing()
+  const limiting = (handler: object): LimitedHandler<Q, S, readonly unknown[]> => {
+    const next = callOf<Q, S>(handler)
     const serve: Serve<Q, S> = (request, before, rest) => {
       const asked = new WebAsked(request, request, () => address?.(request, ...(rest as Rest)))
       const pass = gate.ask(asked, before)
@@ -83,6 +82,7 @@ export function rateLimit<
     inner.set(limited, serve as Serve<never, unknown>)
     return Object.assign(limited, { limited: true as const })
   }
+  return limiting as Limiting<Q, S, Rest>
 }
 
 /** A handler in the form in which limits call it. */

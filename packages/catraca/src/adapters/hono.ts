@@ -29,6 +29,10 @@ export interface HonoOptions<C> extends MountOptions<C, Response> {
   address?: (context: C) => string | undefined
 }
 
+/** As in Hono's own types: the environment is that of the application. */
+// oxlint-disable-next-line typescript/no-explicit-any
+type AnyEnv = any
+
 /** What the server for Node gives beside a request. */
 interface NodeParts {
   incoming: NodeRequest
@@ -44,8 +48,7 @@ interface NodeParts {
  * @example
  * app.use(rateLimit({ limit: 100, window: '1m' }))
  */
-// oxlint-disable-next-line typescript/no-explicit-any -- as Hono's own types: the environment is that of the application
-export function rateLimit<E extends Env = any>(
+export function rateLimit<E extends Env = AnyEnv>(
   what: What<Context<E>, Response>,
   options: HonoOptions<Context<E>> = {},
 ): MiddlewareHandler<E> {

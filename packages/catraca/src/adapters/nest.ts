@@ -31,7 +31,7 @@ export function SkipRateLimit(): MethodDecorator & ClassDecorator {
  * A guard for NestJS 11 over HTTP, on Express: `app.useGlobalGuards(rateLimit({ limit: 100, window: '1m' }))`, `@UseGuards`, or
  * `{ provide: APP_GUARD, useValue: rateLimit(…) }`. With `{ limit, window }` one limit per address by a sliding counter; with
  * a guard of `createGuard` the whole policy document. `request.rateLimit` is the decision. A refusal is an `HttpException`
- * with the answer, for the filters of the application; what `identify`, `key` or `cost` throw goes to them too.
+ * with the answer, for the filters of the application, as `application/json`; what `identify`, `key` or `cost` throw goes to them too.
  *
  * Nest asks guards only for routes that exist, and after middleware has read the body. Requests of other kinds, such as
  * messages of WebSockets or GraphQL, pass.
@@ -58,8 +58,9 @@ export function rateLimit<Q extends NodeRequest = NodeRequest, S = NodeResponse>
 }
 
 function limitOf<Q, S>(context: ExecutionContext): RouteOptions<Q, S> | undefined {
-  const { getMetadata } = Reflect as unknown as { getMetadata(key: string, of: object): RouteOptions<Q, S> | undefined }
-  return getMetadata(metadata, context.getHandler()) ?? getMetadata(metadata, context.getClass())
+  // Nest brings it.
+  const metadataOf = Reflect as unknown as { getMetadata(key: string, of: object): RouteOptions<Q, S> | undefined }
+  return metadataOf.getMetadata(metadata, context.getHandler()) ?? metadataOf.getMetadata(metadata, context.getClass())
 }
 
 function goOn<Q extends NodeRequest, S>(gate: Gate<Q, S>, pass: Pass, request: Q, answer: S): true | Promise<never> {
@@ -83,7 +84,10 @@ function refuse(request: NodeRequest, response: NodeResponse, answer: Answer): P
     return nothing()
   }
   spareUnreadBody(request, response)
-  setFields(response, fields)
+  // Nest calls the bodies of exceptions plain JSON, and warns of every other word.
+  for (let at = 0; at < fields.length; at += 2) {
+    if (fields[at] !== 'Content-Type') setFields(response, fields.slice(at, at + 2))
+  }
   request.resume()
   throw new HttpException(JSON.parse(body) as Record<string, unknown>, status)
 }

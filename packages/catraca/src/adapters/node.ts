@@ -7,6 +7,14 @@ import type { MountOptions, What } from './mount/options.ts'
 /** A request handler as `createServer` of `node:http` takes it. */
 export type Handler<Q, S> = (request: Q, response: S) => void
 
+/** Puts a limit before a handler. */
+export type Limiting<Q, S> = <R extends Q, T extends S>(handler: Handler<R, T>) => Handler<R, T>
+
+/** Where errors of the functions of a limit go; their answer is 500. */
+export interface ErrorOption {
+  onError?: (error: unknown) => void
+}
+
 /**
  * Puts a limit before a handler of `node:http`: `createServer(rateLimit({ limit: 100, window: '1m' })(handler))`. With
  * `{ limit, window }` one limit per address by a sliding counter; with a guard the whole policy document.
@@ -17,8 +25,8 @@ export type Handler<Q, S> = (request: Q, response: S) => void
  */
 export function rateLimit<Q extends NodeRequest = NodeRequest, S extends NodeResponse = NodeResponse>(
   what: What<Q, S>,
-  mount: MountOptions<Q, S> & { onError?: (error: unknown) => void } = {},
-): <R extends Q, T extends S>(handler: Handler<R, T>) => Handler<R, T> {
+  mount: MountOptions<Q, S> & ErrorOption = {},
+): Limiting<Q, S> {
   const { onError, ...rest } = mount
   const pass = middleware(what, rest)
   return (handler) => (request, response) => {

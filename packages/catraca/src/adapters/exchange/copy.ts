@@ -7,8 +7,8 @@ import type { NodeRequest, NodeResponse } from './messages.ts'
 import { isWhole } from './over.ts'
 
 interface Writable {
-  write(chunk: unknown, ...rest: unknown[]): unknown
-  end(...rest: unknown[]): unknown
+  write: (chunk: unknown, ...rest: unknown[]) => unknown
+  end: (...rest: unknown[]) => unknown
   once(event: 'finish', listener: () => void): unknown
 }
 

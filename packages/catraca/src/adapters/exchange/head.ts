@@ -9,7 +9,7 @@ export interface WholeResponse {
   setHeader(name: string, value: unknown): unknown
   appendHeader(name: string, value: unknown): unknown
   removeHeader(name: string): void
-  writeHead(status: number, ...rest: unknown[]): unknown
+  writeHead: (status: number, ...rest: unknown[]) => unknown
 }
 
 /** Calls `look` once when the head is about to be sent, all its fields set. What `look` changes is sent. */
@@ -31,8 +31,8 @@ export function beforeHead(response: NodeResponse, look: (response: WholeRespons
 /** Takes the limit off an answer that caches may share: what one caller has left is not the next one's business. */
 export function omitWhereShared(response: NodeResponse, fields: readonly string[]): void {
   beforeHead(response, (whole) => {
-    const value = whole.getHeader('Cache-Control')
-    if (!isShared(Array.isArray(value) ? value.join(',') : String(value ?? ''))) return
+    const value = whole.getHeader('Cache-Control') as string | string[] | undefined
+    if (!isShared(String(value ?? ''))) return
     for (let at = 0; at < fields.length; at += 2) whole.removeHeader(fields[at] as string)
   })
 }

@@ -7,7 +7,7 @@ import type { GuardRequest } from '../../http/request.ts'
 import { checkFunction, SimpleLimit } from '../../http/simple-limit.ts'
 import type { Limiter } from '../../limiter/limiter.ts'
 import type { KeptAnswer, Verdict } from '../../policy/verdict.ts'
-import type { MountOptions, Settle, What } from './options.ts'
+import type { GuardLike, MountOptions, Settle, What } from './options.ts'
 
 /** What was said about one request; a verdict of a guard is one. */
 export interface Pass {
@@ -56,12 +56,17 @@ const mountNames = ['skip', 'cost', 'settle'] as const
 
 /** The gate of one limit, or of a guard. Throws a `CatracaError` for options that are not allowed. */
 export function gateOf<Q, S>(what: What<Q, S>, mount: MountOptions<Q, S> = {}): Gate<Q, S> {
-  if (what instanceof Guard) return new GuardGate(what, mount)
+  if (isGuard(what)) return new GuardGate(what as AnyGuard<Q>, mount)
   // The options of one limit stand together.
   rejectUnknown([], mount, 'mount')
   const { settle, ...options } = what
   checkFunction(settle, 'options.settle')
   return new SimpleGate(new SimpleLimit<Q>(options), settle)
+}
+
+/** True for a guard, false for the options of one limit. */
+export function isGuard<Q, S>(what: What<Q, S>): what is GuardLike<Q> {
+  return what instanceof Guard
 }
 
 class GuardGate<Q, S> implements Gate<Q, S> {

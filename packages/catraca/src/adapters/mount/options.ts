@@ -25,8 +25,11 @@ export interface SimpleOptions<Q, S = unknown> extends RateLimitOptions<Q> {
   settle?: Settle<Q, S>
 }
 
+/** A guard of `createGuard`, by what no options have: so that functions among these know what they are given. */
+export type GuardLike<Q> = Pick<AnyGuard<Q>, 'ask' | 'answerOf'>
+
 /** What `rateLimit` takes: the numbers of one limit, or a guard. */
-export type What<Q, S> = SimpleOptions<Q, S> | AnyGuard<Q>
+export type What<Q, S> = SimpleOptions<Q, S> | GuardLike<Q>
 
 /** What a route says in place of the limit before it: other numbers, beside which the other options hold, or none. */
 export type RouteOptions<Q, S> = false | SimpleOptions<Q, S>

@@ -1,6 +1,5 @@
 import { CatracaError } from '../../core/errors.ts'
-import { Guard } from '../../http/guard.ts'
-import { type Gate, gateOf } from './gate.ts'
+import { type Gate, gateOf, isGuard } from './gate.ts'
 import type { MountOptions, RouteOptions, What } from './options.ts'
 
 /** The gates of routes with numbers of their own. Routes that are given one object share one limit, as GET and its HEAD do. */
@@ -25,7 +24,7 @@ export class RouteGates<Q, S> {
     let gate = this.gates.get(limit)
     if (gate === undefined) {
       const { what } = this
-      if (what instanceof Guard) throw guardHasNumbers(route)
+      if (isGuard(what)) throw guardHasNumbers(route)
       gate = gateOf<Q, S>({ ...what, name: route, ...limit })
       this.gates.set(limit, gate)
     }

@@ -56,7 +56,7 @@ async function readJson({ body }: WebRequest): Promise<unknown> {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
-      if (!collected.add(value as Uint8Array)) {
+      if (!collected.add(value)) {
         // The copy is given up; the original goes on to the handler.
         reader.cancel().catch(() => {})
         return undefined

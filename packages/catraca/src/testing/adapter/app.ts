@@ -8,7 +8,7 @@ export type DeclareTest = (name: string, run: () => Promise<void>) => unknown
 /** A request as the handlers of the suite see it. */
 export interface AppRequest {
   /** A header by lower-case name. */
-  header(name: string): string | undefined
+  readonly header: (name: string) => string | undefined
   /** What the adapter says the decision is, where the framework's handlers find it. */
   readonly decision: Decision | undefined
   /** The body as JSON, by the means of the framework. Rejects when it is none. */
@@ -30,7 +30,7 @@ export interface AppRoute {
   /** Path whose segments may be parameters, such as `/reports/:id/export`. */
   readonly path: string
   /** What it throws or rejects with is an error of the application, which the framework answers with 500. */
-  handler(request: AppRequest): AppAnswer | Promise<AppAnswer>
+  readonly handler: (request: AppRequest) => AppAnswer | Promise<AppAnswer>
 }
 
 /** A limit before the routes, as `rateLimit` of the adapter takes it. */
@@ -78,6 +78,8 @@ export interface AdapterDriver<Q, S> {
   status(response: S): number
   /** Default: that of the library. */
   readonly createGuard?: typeof createGuard
+  /** What the framework makes of the type of a refusal. Default `application/problem+json`. */
+  readonly refusalType?: string
   /** False where nothing answers for a handler that throws but what stands before the limits. Default true. */
   readonly answersErrors?: boolean
   /** False where routes that nobody declared do not come to the limits. Default true. */

@@ -3,7 +3,7 @@ import { type Declare, guardOf, names, simple } from './scene.ts'
 
 /** One limit: what it counts, what every answer says, what stands where it is made. */
 export function limitTests(declare: Declare): void {
-  declare('one limit: passes up to it, then 429, and every answer says what it is', async ({ scene }) => {
+  declare('one limit: passes up to it, then 429, and every answer says what it is', async ({ scene, driver }) => {
     await scene.start([simple()])
     const first = await scene.get('/decision')
     equal([first.status, first.body], [200, '1'], 'the first answer, with what its handler saw')
@@ -13,7 +13,8 @@ export function limitTests(declare: Declare): void {
     const { status, headers, body } = await scene.get()
     equal(status, 429, 'the status past the limit')
     equal(headers['cache-control'], 'no-store', 'Cache-Control of a refusal')
-    like(headers['content-type'], /^application\/problem\+json(?:$|;)/, 'Content-Type of a refusal')
+    const [type] = (headers['content-type'] ?? '').split(';')
+    equal(type, driver.refusalType ?? 'application/problem+json', 'Content-Type of a refusal')
     like(headers['ratelimit'], /^"default";r=0;t=\d+$/, 'RateLimit of a refusal')
     like(headers['retry-after'], /^[1-9]\d*$/, 'Retry-After of a refusal')
     const problem = JSON.parse(body) as Record<string, unknown>

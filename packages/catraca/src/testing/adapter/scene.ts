@@ -143,7 +143,7 @@ export function guardOf(
   policies: PolicyDocument['policies'],
   options: Partial<GuardOptions<never>> = {},
 ): AnyGuard<never> {
-  const make = (driver.createGuard ?? createGuard) as typeof createGuard
+  const make = driver.createGuard ?? createGuard
   return make<never>({ policies: { version: 1, policies }, random: () => 0, ...options } as GuardOptions<never>)
 }
 
@@ -157,7 +157,7 @@ export interface Stage {
   readonly scene: Scene
   readonly driver: AdapterDriver<never, never>
   /** Reads a header of what the functions of a limit get. */
-  header(name: string): (request: never) => string | undefined
+  readonly header: (name: string) => (request: never) => string | undefined
 }
 
 /** Declares a test that has an application and a caller of its own. */

@@ -20,7 +20,7 @@ export function fetchDriver(rateLimit: typeof Limit): AdapterDriver<Request, Res
         const { what, mount } = limits[index] as (typeof limits)[number]
         return rateLimit<Request, Response, Parts>(what as never, { ...mount, address })
       }
-      let handler = limit(limits.length - 1)(async (request: Request, decision, _: HttpBindings) => {
+      let handler = limit(limits.length - 1)(async (request: Request, decision) => {
         const route = routeOf(routes, request.method, request.url)
         return route === undefined
           ? new Response('not found', { status: 404 })

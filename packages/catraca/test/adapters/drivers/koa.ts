@@ -44,6 +44,7 @@ export const koaDriver: AdapterDriver<Context, Context> = {
       stream.on('error', () => ctx.res.destroy())
       ctx.body = stream
     })
-    return serving(createServer(app.callback()))
+    const handle = app.callback()
+    return serving(createServer((request, response) => void handle(request, response)))
   },
 }

@@ -15,6 +15,7 @@ export const nestDriver: AdapterDriver<Request, Response> = {
   header: (request, name) => request.get(name),
   status: ({ statusCode }) => statusCode,
   seesUnknownRoutes: false,
+  refusalType: 'application/json',
   async start({ limits, routes }) {
     const app = await nestApp(controllerOf(routes))
     try {
@@ -30,12 +31,14 @@ export const nestDriver: AdapterDriver<Request, Response> = {
 
 /** An application of one controller. */
 export async function nestApp(controller: new () => object): Promise<INestApplication> {
+  // oxlint-disable-next-line typescript/no-extraneous-class -- what Nest makes of modules and controllers
   class App {}
   Module({ controllers: [controller] })(App)
   return NestFactory.create(App, { logger: false })
 }
 
 function controllerOf(routes: readonly AppRoute[]): new () => object {
+  // oxlint-disable-next-line typescript/no-extraneous-class -- its methods come below
   class Routes {}
   const methods = Routes.prototype as Record<string, unknown>
   for (const [index, { method, path, handler }] of routes.entries()) {
