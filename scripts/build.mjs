@@ -18,7 +18,13 @@ export function build() {
   const built = outputs.every((file) => existsSync(join(root, file)))
   if (built && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === state) return
   say('building')
-  run(tool('tsc'), ['-b', 'packages/catraca', 'packages/config', 'packages/gateway'])
+  run(tool('tsc'), [
+    '-b',
+    'packages/catraca',
+    'packages/catraca/tsconfig.frameworks.json',
+    'packages/config',
+    'packages/gateway',
+  ])
   clean()
   run(tool('vite'), ['build', '--logLevel', 'warn'], { cwd: join(root, 'packages/catraca') })
   writeStamp(stampFile, state)

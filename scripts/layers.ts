@@ -20,7 +20,12 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** Files beside the rooms are public entries: they may show every room but testing, which is an entry of its own. */
 const entry = 'the entries'
 /** Rooms whose parts do not know each other, and the parts that are shared. */
-const siblings: Readonly<Record<string, readonly string[]>> = { algorithms: ['bucket', 'ring'], adapters: ['exchange'] }
+const siblings: Readonly<Record<string, readonly string[]>> = {
+  algorithms: ['bucket', 'ring'],
+  adapters: ['exchange', 'mount', 'web'],
+}
+/** Frameworks whose adapter names their types. */
+const frameworks = ['fastify', 'hono', 'koa']
 /** Rooms of pure steps: no clock, no chance, nothing asynchronous. */
 const pureRooms = ['algorithms', 'resilience']
 const library = 'packages/catraca/src'
@@ -65,6 +70,9 @@ export function findViolations(root: string): string[] {
 /** Why a file of the library must not import something, or undefined when it may. */
 function inLibrary(path: string, { specifier, typeOnly }: Import, target: string | undefined): string | undefined {
   if (target === undefined) {
+    // What an adapter is for, its users have. Types of it, and of Nest the exception that its filters know.
+    if (specifier === '@nestjs/common' && path === `${library}/adapters/nest.ts`) return undefined
+    if (typeOnly && frameworks.includes(specifier) && path === `${library}/adapters/${specifier}.ts`) return undefined
     return specifier.startsWith('node:') ? 'the library runs without Node' : 'the library has no dependencies'
   }
   if (!target.startsWith(`${library}/`)) return 'the library imports nothing outside its own source'

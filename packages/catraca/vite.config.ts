@@ -8,13 +8,27 @@ export default defineConfig({
     emptyOutDir: false,
     lib: {
       entry: Object.fromEntries(
-        ['index', 'policy', 'http', 'node', 'express', 'redis', 'workers', 'testing'].map((name) => [
-          name,
-          `src/${name}.ts`,
-        ]),
+        [
+          'index',
+          'policy',
+          'http',
+          'node',
+          'express',
+          'fastify',
+          'hono',
+          'koa',
+          'nest',
+          'fetch',
+          'redis',
+          'workers',
+          'testing',
+        ].map((name) => [name, `src/${name}.ts`]),
       ),
       formats: ['es'],
     },
-    rolldownOptions: { output: { comments: false, minify: { compress: true, mangle: false, codegen: true } } },
+    rolldownOptions: {
+      external: ['@nestjs/common'],
+      output: { comments: false, minify: { compress: true, mangle: false, codegen: true } },
+    },
   },
 })

@@ -1,4 +1,4 @@
 export type { Middleware, NodeRequest, NodeResponse } from './adapters/exchange/messages.ts'
-export type { MountOptions } from './adapters/exchange/middleware.ts'
 export { rateLimit } from './adapters/express.ts'
-export type { LimitOptions, RateLimitOptions } from './http/simple-limit.ts'
+export type { MountOptions, Settle, SimpleOptions as RateLimitOptions } from './adapters/mount/options.ts'
+export type { LimitOptions } from './http/simple-limit.ts'

@@ -1,3 +1,15 @@
+export type {
+  AdapterApp,
+  AdapterDriver,
+  AppAnswer,
+  AppLimit,
+  AppRequest,
+  AppRoute,
+  DeclareTest,
+  RunningApp,
+  SuiteSocket,
+} from './testing/adapter/app.ts'
+export { adapterSuite } from './testing/adapter/suite.ts'
 export { type LeaseCase, leaseCases } from './testing/lease-search/cases.ts'
 export type { Grant } from './testing/lease-search/centre.ts'
 export type { Counts, Fault, Span } from './testing/lease-search/log.ts'

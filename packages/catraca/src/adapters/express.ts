@@ -1,7 +1,17 @@
-import type { AnyGuard } from '../http/guard.ts'
-import type { RateLimitOptions } from '../http/simple-limit.ts'
-import type { Middleware, NodeRequest } from './exchange/messages.ts'
-import { type MountOptions, middleware } from './exchange/middleware.ts'
+import type { Decision } from '../core/decision.ts'
+import type { Middleware, NodeRequest, NodeResponse } from './exchange/messages.ts'
+import { middleware } from './exchange/middleware.ts'
+import type { MountOptions, What } from './mount/options.ts'
+
+declare global {
+  // Where Express keeps its types; without Express nobody looks there.
+  namespace Express {
+    interface Request {
+      /** Set by `rateLimit`: the decision that binds; undefined for requests that were not counted. */
+      rateLimit?: Decision | undefined
+    }
+  }
+}
 
 /**
  * A middleware for Express 4 and 5. With `{ limit, window }` one limit per address by a sliding counter; with a guard the
@@ -10,12 +20,13 @@ import { type MountOptions, middleware } from './exchange/middleware.ts'
  *
  * Body policies need a parser before: `app.use(express.json())`.
  *
+ * @param mount For a guard: `skip`, `cost` and `settle`, which otherwise stand with the numbers of the limit.
  * @example
  * app.use(rateLimit({ limit: 100, window: '1m' }))
  */
-export function rateLimit<Q extends NodeRequest = NodeRequest>(
-  what: RateLimitOptions<Q> | AnyGuard<Q>,
-  mount?: MountOptions<Q>,
-): Middleware<Q> {
+export function rateLimit<Q extends NodeRequest = NodeRequest, S extends NodeResponse = NodeResponse>(
+  what: What<Q, S>,
+  mount?: MountOptions<Q, S>,
+): Middleware<Q, S> {
   return middleware(what, mount)
 }

@@ -5,6 +5,7 @@
  * what `check` finds in a document that can be enforced.
  */
 export const codes = {
+  CATRACA_ADDRESS_MISSING: { kind: 'error', words: 'nothing says where the address of a caller stands' },
   CATRACA_COST_INVALID: { kind: 'error', words: 'the cost of a request is not a positive whole number' },
   CATRACA_DECISION_FOREIGN: { kind: 'error', words: 'the decision was made by another limiter' },
   CATRACA_DURATION_INVALID: { kind: 'error', words: 'a duration cannot be read' },

@@ -16,6 +16,7 @@ import { type AnswerOptions, answerOptionNames } from './answer-options.ts'
 import { type Answer, Answers } from './answers.ts'
 import { Diagnoses } from './diagnoses.ts'
 import { PolicyFields } from './limit-fields.ts'
+import type { GuardRequest } from './request.ts'
 import { Trust } from './trust.ts'
 import { TrustWatch } from './trust-watch.ts'
 
@@ -97,22 +98,17 @@ export class SimpleLimit<Q> {
   }
 
   /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
-  take(
-    request: Q,
-    method: string,
-    target: string,
-    peer: string | undefined,
-    header: (name: string) => string | undefined,
-  ): Decision | undefined {
+  take(request: GuardRequest<Q>): Decision | undefined {
     const { skip, key, cost } = this.options
-    if (skip?.(request) === true) return undefined
-    const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(method, target)
+    if (skip?.(request.raw) === true) return undefined
+    const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(request.method, request.target)
     if (limiter === undefined) return undefined
-    const given = key?.(request)
+    const given = key?.(request.raw)
     if (given === '') this.tellEmptyKey()
-    const caller = given || this.trust.networkOf(this.trust.addressOf(peer, header))
+    // The address is asked for only where it counts: not every platform has one.
+    const caller = given || this.addressOf(request)
     if (cost === undefined) return limiter.take(caller)
-    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request) })
+    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request.raw) })
   }
 
   /** Makes what an admitted request was charged what it really cost, from 0 on; once. */
@@ -145,6 +141,11 @@ export class SimpleLimit<Q> {
   private tellEmptyKey(): void {
     const message = 'options.key gave an empty text, which counts as the address of the caller'
     this.diagnoses.tell('CATRACA_KEY_EMPTY', message)
+  }
+
+  private addressOf(request: GuardRequest<Q>): string {
+    const { trust } = this
+    return trust.networkOf(trust.addressOf(request.peer, (name) => request.header(name)))
   }
 
   private limiterFor(method: string, target: string): Limiter<Rule> | undefined {

@@ -531,6 +531,6 @@ test('node:http: what the handler of a skipped request throws is its own affair'
   const listener = nodeLimit<Incoming>(guard, { skip: () => true, onError: (error) => errors.push(error) })(() => {
     throw broken
   })
-  expect(() => listener({} as Incoming, {} as ServerResponse)).toThrow(broken)
+  expect(() => listener({ headers: {} } as Incoming, {} as ServerResponse)).toThrow(broken)
   expect(errors).toEqual([])
 })

@@ -137,6 +137,24 @@ describe('the library stands alone', () => {
   })
 })
 
+describe('an adapter may name the types of what it is for', () => {
+  test.each(['fastify', 'hono', 'koa'])('%s', (name) => {
+    expect(planted(`adapters/${name}.ts`, `import type { A } from '${name}'`)).toEqual([])
+    const found = [expect.stringContaining(`imports ${name}: the library has no dependencies`)]
+    expect(planted(`adapters/${name}.ts`, `import { A } from '${name}'`)).toEqual(found)
+    expect(planted(`adapters/${name}.ts`, '')).toEqual([])
+    for (const elsewhere of ['adapters/node.ts', 'http/a.ts', `${name}.ts`]) {
+      expect(planted(elsewhere, `import type { A } from '${name}'`)).toEqual(found)
+      planted(elsewhere, '')
+    }
+  })
+
+  test('that for Nest its exception too', () => {
+    expect(planted('adapters/nest.ts', `import { A } from '@nestjs/common'`)).toEqual([])
+    expect(planted('adapters/koa.ts', `import { A } from '@nestjs/common'`)).toHaveLength(1)
+  })
+})
+
 describe('siblings do not know each other', () => {
   test('algorithms share only bucket and ring', () => {
     expect(planted('algorithms/gcra/a.ts', `import '../bucket/b.ts'\nimport '../ring/b.ts'`)).toEqual([])

@@ -61,9 +61,14 @@ const shown: Record<string, string[]> = {
   ],
   './dist/node.js': ['hasBody', 'rateLimit', 'spareUnreadBody'],
   './dist/express.js': ['rateLimit'],
+  './dist/fastify.js': ['rateLimit'],
+  './dist/hono.js': ['rateLimit'],
+  './dist/koa.js': ['rateLimit'],
+  './dist/nest.js': ['RateLimit', 'SkipRateLimit', 'rateLimit'],
+  './dist/fetch.js': ['rateLimit'],
   './dist/redis.js': ['redisStore'],
   './dist/workers.js': ['Restarts', 'channelOf', 'primaryStore', 'workerStore'],
-  './dist/testing.js': ['bypassVectors', 'leaseCases', 'routeBypassSuite', 'searchLeases'],
+  './dist/testing.js': ['adapterSuite', 'bypassVectors', 'leaseCases', 'routeBypassSuite', 'searchLeases'],
 }
 
 const load = async (file: string): Promise<Record<string, unknown>> => {

@@ -1,5 +1,5 @@
 import type { GuardRequest } from 'catraca/http'
-import { hasBody } from 'catraca/node'
+import { hasBody, leavingOf } from 'catraca/node'
 import type { EdgeRequest, EdgeResponse } from './messages.ts'
 
 /** A body longer than this is not looked into. */
@@ -21,6 +21,10 @@ export class Asked implements GuardRequest<EdgeRequest> {
 
   get peer(): string | undefined {
     return this.raw.socket.remoteAddress
+  }
+
+  get signal(): ReturnType<typeof leavingOf> {
+    return leavingOf(this.raw.socket)
   }
 
   header(name: string): string | undefined {

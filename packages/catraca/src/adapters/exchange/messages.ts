@@ -17,6 +17,7 @@ export interface NodeRequest {
   /** The target as received, where a router rewrites `url`. */
   readonly originalUrl?: string | undefined
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly rawHeaders?: string[]
   readonly socket: NodeSocket
   readonly complete: boolean
   /** The parsed body, where a parser ran before. */
@@ -31,6 +32,9 @@ export interface NodeResponse {
   readonly headersSent: boolean
   readonly closed: boolean
   readonly destroyed: boolean
+  readonly writableFinished: boolean
+  readonly errored?: Error | null
+  statusCode: number
   shouldKeepAlive: boolean
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown

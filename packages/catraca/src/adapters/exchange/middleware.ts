@@ -1,44 +1,50 @@
-import { checkCost } from '../../core/cost.ts'
-import { rejectUnknown } from '../../core/parameters.ts'
-import { type AnyGuard, Guard } from '../../http/guard.ts'
-import { checkFunction, type RateLimitOptions, SimpleLimit } from '../../http/simple-limit.ts'
-import { guarded, NodeGuardRequest } from './exchange.ts'
-import type { Middleware, NodeRequest } from './messages.ts'
-import { limited } from './simple.ts'
-
-/** What can be said about a guard where it is mounted. */
-export interface MountOptions<Q> {
-  /** True for requests that are not counted. */
-  skip?: (request: Q) => boolean
-  /** Units a request costs, multiplied by the cost of each policy: a whole number from 1. Default 1. */
-  cost?: number | ((request: Q) => number)
-}
+import { type Gate, gateOf, type Pass } from '../mount/gate.ts'
+import type { MountOptions, What } from '../mount/options.ts'
+import { admit, NodeAsked } from './exchange.ts'
+import type { Middleware, NodeRequest, NodeResponse } from './messages.ts'
+import { isOver } from './over.ts'
+import { answerRefusal } from './refusal.ts'
+import { forgetForged, tell } from './told.ts'
 
 /** A middleware of one limit, or of a guard. */
-export function middleware<Q extends NodeRequest>(
-  what: RateLimitOptions<Q> | AnyGuard<Q>,
-  mount: MountOptions<Q> = {},
-): Middleware<Q> {
-  if (!(what instanceof Guard)) {
-    const limit = new SimpleLimit(what)
-    return (request, response, next) => limited(limit, request, response, next)
-  }
-  rejectUnknown(['skip', 'cost'], mount, 'options')
-  const { skip, cost = 1 } = mount
-  checkFunction(skip, 'options.skip')
-  if (typeof cost !== 'function') checkCost(cost)
+export function middleware<Q extends NodeRequest, S extends NodeResponse>(
+  what: What<Q, S>,
+  mount?: MountOptions<Q, S>,
+): Middleware<Q, S> {
+  const gate = gateOf(what, mount)
   return (request, response, next) => {
-    let asked: NodeGuardRequest<Q> | undefined
+    let pass: Pass | Promise<Pass> | undefined
     try {
-      if (skip?.(request) !== true) {
-        asked = new NodeGuardRequest(request, typeof cost === 'number' ? cost : checkCost(cost(request)))
-      }
+      if (gate.tells) forgetForged(request)
+      pass = gate.ask(new NodeAsked(request, request, request.originalUrl ?? request.url), request.rateLimit)
     } catch (error) {
       next(error)
       return
     }
-    // Out there, what the handler throws is not taken for an error of `skip`.
-    if (asked === undefined) next()
-    else guarded(what, asked, response, next)
+    // Out here, what the handler throws is not taken for an error of the limit.
+    if (pass === undefined) next()
+    else if (pass instanceof Promise) pass.then((known) => goOn(gate, known, request, response, next), next)
+    else goOn(gate, pass, request, response, next)
   }
+}
+
+function goOn<Q extends NodeRequest, S extends NodeResponse>(
+  gate: Gate<Q, S>,
+  pass: Pass,
+  request: Q,
+  response: S,
+  next: () => void,
+): void {
+  if (isOver(request, response)) {
+    gate.refund(pass)
+    return
+  }
+  request.rateLimit = pass.decision
+  if (!pass.allowed) {
+    answerRefusal(request, response, gate.answerOf(pass))
+    return
+  }
+  if (pass.told !== undefined) tell(request, pass.told)
+  admit(gate, pass, request, response, request, () => response)
+  next()
 }

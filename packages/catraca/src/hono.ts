@@ -1,0 +1,3 @@
+export { type HonoOptions, rateLimit } from './adapters/hono.ts'
+export type { MountOptions, Settle, SimpleOptions as RateLimitOptions } from './adapters/mount/options.ts'
+export type { LimitOptions } from './http/simple-limit.ts'
