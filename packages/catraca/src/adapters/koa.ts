@@ -72,7 +72,9 @@ function goOn(gate: Gate<Context, Context>, pass: Pass, ctx: Context, next: Next
 
 /** Koa takes bytes that are no Buffer for an object that is to be JSON. */
 function bytesOf(bytes: Uint8Array): unknown {
-  const { Buffer } = globalThis as unknown as { Buffer: { from(bytes: ArrayBufferLike, at: number, length: number): unknown } }
+  const { Buffer } = globalThis as unknown as {
+    Buffer: { from(bytes: ArrayBufferLike, at: number, length: number): unknown }
+  }
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 

@@ -1,13 +1,20 @@
 import { nowUs as clockUs, later } from '../core/clock.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import { rejectUnknown } from '../core/parameters.ts'
+import type { Signal } from '../limiter/signal.ts'
 import { type Entry, JobLine } from '../resilience/job-line/job-line.ts'
 import type { JobStatus, Jobs, Work } from './jobs.ts'
 
+/** The `AbortSignal` of the platform, where its types are known. */
+export type EndSignal = typeof globalThis extends { AbortSignal: { prototype: infer S } } ? S : Signal
+
 /** Options of {@link memoryJobs}. */
 export interface MemoryJobsOptions<R> {
-  /** Carries one piece of work out; what it gives stands in the status as JSON. What it throws is `failed`. */
-  run: (work: Work<R>, signal: AbortSignal) => unknown
+  /**
+   * Carries one piece of work out; what it gives stands in the status as JSON. What it throws is `failed`. `signal` aborts
+   * when the runner is closed.
+   */
+  run: (work: Work<R>, signal: EndSignal) => unknown
   /** Where callers ask for the status, without a slash at the end. Default `/jobs`. */
   path?: string
   /** Jobs that wait at the same time: 1 to 100,000. Default 100. Beyond: the next answer to the excess, such as 429. */

@@ -25,11 +25,16 @@ export class RouteGates<Q, S> {
     if (gate === undefined) {
       const { what } = this
       if (isGuard(what)) throw guardHasNumbers(route)
-      gate = gateOf<Q, S>({ ...what, name: route, ...limit })
+      gate = gateOf<Q, S>({ ...what, name: nameOf(route), ...limit })
       this.gates.set(limit, gate)
     }
     return gate
   }
+}
+
+/** A route as the name of a limit: `GET /reports/:id` becomes `GET-reports-id`. */
+function nameOf(route: string): string {
+  return route.replaceAll(/[^A-Za-z0-9_.]+/g, '-').replaceAll(/^[^A-Za-z]+|-$/g, '').slice(0, 64) || 'route'
 }
 
 function guardHasNumbers(route: string): CatracaError {

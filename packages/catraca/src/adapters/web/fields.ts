@@ -18,7 +18,8 @@ export function responseOf({ status, fields, body }: Answer, method: string): We
  * @param omits Answers that caches may share get none.
  */
 export function withFields(response: WebResponse, omits: boolean, fields: readonly string[]): WebResponse {
-  if (fields.length === 0 || (omits && isPubliclyCacheable(response.headers.get('Cache-Control') ?? ''))) return response
+  if (fields.length === 0 || (omits && isPubliclyCacheable(response.headers.get('Cache-Control') ?? '')))
+    return response
   try {
     setFields(response, fields)
     return response
