@@ -5,13 +5,13 @@ import type { Source } from '../../src/core/decision.ts'
 import type { Call } from '../../src/stores/redis/calls.ts'
 import { faultOf } from '../../src/stores/redis/fault.ts'
 import { RedisLedger } from '../../src/stores/redis/redis-ledger.ts'
-import { amend, batch, decide } from '../../src/stores/redis/script.generated.ts'
+import { amend, batch, decide, reserve, upTo } from '../../src/stores/redis/script.generated.ts'
 
 /** The scripts as they are, but for the time: the last argument in place of the server's clock. */
 const clock = "local clock = call('TIME')\nlocal us = clock[1] * 1000000 + clock[2]"
 const life = "keep = redis.call('PTTL', key)"
 export const timedScripts = new Map(
-  [decide, batch, amend].map(({ sha, text }) => [
+  [decide, batch, amend, reserve, upTo].map(({ sha, text }) => [
     sha,
     text
       .replace(clock, 'local us = ARGV[#ARGV] + 0')

@@ -51,6 +51,9 @@ class Both {
       await ledger.reset(step.share % names.length, key, undefined)
       this.book.ledger.reset(step.share % names.length, key)
     } else if (kind === 4) this.replace()
+    else if (kind === 5) await this.settle(step)
+    else if (kind === 6 || kind === 7) return this.reserve(ledger, step, cost)
+    else if (kind === 8) await this.upTo(ledger, step, cost)
     else return this.ask(ledger, step, cost)
     return undefined
   }
@@ -82,6 +85,37 @@ class Both {
     if (ours === undefined || theirs === undefined || ledger === undefined) return
     const units = 1 + (step.share % ours.cost)
     expect(await ledger.refund(theirs, units)).toBe(this.book.ledger.refund(ours, units, nowUs()))
+  }
+
+  private async settle(step: Step): Promise<void> {
+    const [ours, theirs, ledger] = this.admitted[step.share % Math.max(1, this.admitted.length)] ?? []
+    if (ours === undefined || theirs === undefined || ledger === undefined) return
+    const units = Math.floor((ours.cost * (step.share % 50)) / 20)
+    expect(await ledger.settle(theirs, units)).toBe(this.book.ledger.settle(ours, units, nowUs()))
+  }
+
+  private async reserve(ledger: RemoteLedger, step: Step, cost: number): Promise<Decision | undefined> {
+    const reserving = this.specimens.findIndex(({ rule }) => rule.reserves === true)
+    if (reserving < 0) return undefined
+    const maxWaitUs = step.share * step.pause * 100
+    const theirs = await ledger.reserve(reserving, 'a', undefined, cost, maxWaitUs)
+    const ours = this.book.ledger.reserve(reserving, 'a', cost, nowUs(), maxWaitUs)
+    expect(figures(theirs)).toEqual(figures(ours))
+    if (ours.allowed) this.admitted.push([ours, theirs, ledger])
+    return ours
+  }
+
+  private async upTo(ledger: RemoteLedger, step: Step, most: number): Promise<void> {
+    const members = [step.share % 2, 2, 3]
+    const keys = members.map(() => 'a')
+    const theirs = await ledger.applyUpTo(members, keys, undefined, most)
+    const ones = members.map(() => 1)
+    const { allowed, stack } = this.book.ledger.applySome(members, keys, ones, nowUs(), false)
+    const units = allowed ? Math.min(most, ...stack.map(({ remaining }) => remaining)) : 1
+    const costs = ones.map(() => units)
+    const ours = this.book.ledger.applySome(members, keys, costs, nowUs(), true)
+    expect(figures(theirs)).toEqual(figures(ours))
+    if (ours.allowed) ours.stack.forEach((part, at) => this.admitted.push([part, theirs.stack[at] as Decision, ledger]))
   }
 
   /** The same in another order, and back. */

@@ -5,21 +5,22 @@ export interface Reservation<T> {
   readonly place: string
   /** @internal */
   state: 'waits' | 'aborted' | 'gone'
-  /** @internal Levels of others behind it that were given back, less what the line counts from now on. */
-  levels: number
+  /** @internal Levels that had been given back from the end of the line when it came. */
+  readonly sinceLevels: number
+  /** @internal Levels of others behind it that were given back while others still waited behind those. */
+  midLevels: number
 }
 
 interface Line<T> {
   readonly entries: Reservation<T>[]
   /** Of the entries, those before it are gone. */
   first: number
-  waiting: number
   /** Levels given back from the end of the line so far. */
   levels: number
 }
 
 /**
- * Those who wait for the time that a bucket gave them, one line per key in the order of their times.
+ * Those who wait for the time that a bucket gave them, one line per key in the order in which they were charged.
  *
  * An aborted one is given back at once where the rule allows it; where it does not, because others reserved behind it,
  * it stays in the line until they have gone and is then given back from the end, last first. Once its own time has passed
@@ -28,16 +29,12 @@ interface Line<T> {
 export class Reservations<T> {
   private readonly lines = new Map<string, Line<T>>()
 
-  /** Adds one whose time is `startUs`; times may come out of order where answers do. */
+  /** Adds one that was charged last and starts at `startUs`, perhaps before others, where one before them gave up. */
   add(place: string, ticket: T, startUs: number): Reservation<T> {
-    const line = this.lines.get(place) ?? { entries: [], first: 0, waiting: 0, levels: 0 }
+    const line = this.lines.get(place) ?? { entries: [], first: 0, levels: 0 }
     this.lines.set(place, line)
-    const entry: Reservation<T> = { ticket, startUs, place, state: 'waits', levels: -line.levels }
-    const { entries } = line
-    let at = entries.length
-    while (at > line.first && (entries[at - 1] as Reservation<T>).startUs > startUs) at--
-    entries.splice(at, 0, entry)
-    line.waiting++
+    const entry: Reservation<T> = { ticket, startUs, place, state: 'waits', sinceLevels: line.levels, midLevels: 0 }
+    line.entries.push(entry)
     return entry
   }
 
@@ -46,21 +43,25 @@ export class Reservations<T> {
     const line = this.lines.get(entry.place)
     if (line === undefined || entry.state !== 'waits') return
     entry.state = 'gone'
-    line.waiting--
     this.shorten(entry.place, line, entry.startUs)
   }
 
   /** One gave up: it is to be given back now. */
   abort(entry: Reservation<T>): void {
-    const line = this.lines.get(entry.place)
-    if (line === undefined || entry.state !== 'waits') return
-    entry.state = 'aborted'
-    line.waiting--
+    if (entry.state === 'waits') entry.state = 'aborted'
   }
 
-  /** Of what was given back since one came, the levels that were charged after it. */
-  levelsBehind({ place, levels }: Reservation<T>): number {
-    return levels + (this.lines.get(place)?.levels ?? -levels)
+  /**
+   * Of what was given back since one came, levels that were charged after it, so that its own place is known. What was
+   * given back out of the middle of the line counts there only for one that starts or ends the line: while others wait
+   * behind, it must also count as given back to them.
+   */
+  levelsBehind(entry: Reservation<T>): number {
+    const line = this.lines.get(entry.place)
+    if (line === undefined) return 0
+    const fromTheEnd = line.levels - entry.sinceLevels
+    const exact = entry.state === 'waits' || line.entries[line.entries.length - 1] === entry
+    return exact ? fromTheEnd + entry.midLevels : fromTheEnd
   }
 
   /**
@@ -78,7 +79,7 @@ export class Reservations<T> {
     const { entries } = line
     const wasLast = entries[entries.length - 1] === entry
     if (wasLast) line.levels += levels
-    else for (let at = line.first; entries[at] !== entry; at++) (entries[at] as Reservation<T>).levels += levels
+    else for (let at = line.first; entries[at] !== entry; at++) (entries[at] as Reservation<T>).midLevels += levels
     this.shorten(entry.place, line, -Infinity)
     const last = entries[entries.length - 1]
     return wasLast && last?.state === 'aborted' ? last : undefined

@@ -110,10 +110,13 @@ export class MemoryLedger implements Ledger {
     let slot = table.find(stored)
     if (slot < 0 && !table.alone) slot = this.variants.fetch(table, stored, nowUs)
     const state = table.stateOf(table.shard, slot)
-    const startUs = startUsOf(rule, state, slot < 0 ? 0 : slot * rule.width, nowUs, cost)
+    const at = slot < 0 ? 0 : slot * rule.width
+    const startUs = startUsOf(rule, state, at, nowUs, cost)
     if (startUs <= maxWaitUs) return startingIn(this.charge(member, key, cost, nowUs), startUs)
-    const refused = this.ask(table, key, cost, nowUs, false)
-    return refused.allowed ? tooLate(refused, startUs, maxWaitUs) : refused
+    if (rule.wait(state, at, tickOf(nowUs, rule), cost) > 0) return this.ask(table, key, cost, nowUs, true)
+    // A shaper would take it. Only a state of a broken clock is written, as by every refusal.
+    this.charge(member, key, 0, nowUs)
+    return tooLate(this.ask(table, key, cost, nowUs, false), startUs, maxWaitUs)
   }
 
   /** Charges units unasked, also beyond the limit. */
@@ -187,6 +190,7 @@ export class MemoryLedger implements Ledger {
     const at = slot * rule.width
     const state = holder.stateOf(shard, slot)
     const added = Math.min(units, Math.max(0, 2 * rule.limit - rule.used(state, at, now)))
+    if (added === 0) return 0
     const charged = rule.charge(state, at, now, added, ++lastPermit)
     if (rule.width === 0) shard.lists[slot] = charged
     return added
