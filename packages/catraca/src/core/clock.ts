@@ -80,15 +80,19 @@ export function onClockStep(listener: (stepMs: number) => void): () => void {
   return () => stepListeners.delete(listener)
 }
 
-/** Runs `task` once after `ms`, without keeping the process alive; returns the way to cancel. Undefined without timers. */
-export function later(ms: number, task: () => void): (() => void) | undefined {
+/**
+ * Runs `task` once after `ms`; returns the way to cancel. Undefined without timers.
+ *
+ * @param keepsAlive True where the process must not end before.
+ */
+export function later(ms: number, task: () => void, keepsAlive = false): (() => void) | undefined {
   const timers = globalThis as unknown as {
     setTimeout?: (run: () => void, ms: number) => { unref?: () => void } | number
     clearTimeout?: (timer: unknown) => void
   }
   if (timers.setTimeout === undefined) return undefined
   const timer = timers.setTimeout(task, ms)
-  if (typeof timer === 'object') timer.unref?.()
+  if (typeof timer === 'object' && !keepsAlive) timer.unref?.()
   return () => timers.clearTimeout?.(timer)
 }
 
