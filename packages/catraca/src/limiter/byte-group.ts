@@ -86,6 +86,8 @@ interface Turn {
 export class ByteGroup {
   private readonly gates: readonly Gate[]
   private readonly turns: Turn[] = []
+  /** Bytes that are waited for; 0 for none. */
+  private goal = 0
   private stop: (() => void) | undefined
   private waits = false
 
@@ -122,7 +124,10 @@ export class ByteGroup {
       }
       const abort = (): void => {
         this.turns.splice(this.turns.indexOf(turn), 1)
-        if (this.turns.length === 0) this.rest()
+        if (this.turns.length === 0) {
+          this.rest()
+          this.goal = 0
+        }
         reject(signal?.reason)
       }
       signal?.addEventListener('abort', abort, { once: true })
@@ -136,22 +141,27 @@ export class ByteGroup {
     for (const gate of this.gates) gate.spare += bytes
   }
 
-  /** Gives those who wait their shares, all of them or, where there are fewer bytes than streams, the first. */
+  /**
+   * Gives those who wait equal shares of a slice once all of it is there, a byte to each of the first where there are more
+   * streams than bytes; then waits for the next slice. Slices are not given in parts: who comes back first would get more.
+   */
   private pass(): void {
     this.rest()
     const now = nowUs()
-    const slice = this.slice(now)
-    const share = Math.max(1, Math.floor(slice / this.turns.length))
-    const goal = Math.min(slice, share * this.turns.length)
-    let room = this.room(now)
-    while (room >= share && this.turns.length > 0) {
-      this.turns.shift()?.pass(this.grant(now, share))
-      room -= share
+    while (this.turns.length > 0) {
+      if (this.goal === 0) this.goal = this.slice(now)
+      if (this.room(now) < this.goal) {
+        this.sleep(now)
+        return
+      }
+      const share = Math.max(1, Math.floor(this.goal / this.turns.length))
+      for (const turn of this.turns.splice(0, this.goal)) turn.pass(this.grant(now, share))
+      this.goal = 0
     }
-    if (this.turns.length > 0) this.sleep(now, goal)
   }
 
-  private sleep(now: number, goal: number): void {
+  private sleep(now: number): void {
+    const { goal } = this
     const us = Math.max(...this.gates.map((gate) => gate.waitUs(now, goal)))
     const [bucket] = this.gates
     // The peak alone holds them back: they are on their way.

@@ -59,6 +59,8 @@ describe('the rate', () => {
     expect(reader.bytes).toBe(20_000_000)
     await vi.advanceTimersByTimeAsync(1_000)
     expect(reader.bytes).toBe(22_000_000)
+    // Each 50 ms as soon as they are there.
+    for (let ms = 2_000; ms <= 3_000; ms += 50) expect(reader.until(ms)).toBe(16_000_000 + 2_000 * ms)
     await vi.advanceTimersByTimeAsync(1_000)
     expect(reader.bytes).toBe(24_000_000)
     // Never faster in between, to the byte.
@@ -100,7 +102,7 @@ describe('the rate', () => {
       let sum = 0
       for (const { atMs, bytes } of reader.pieces.slice(from)) {
         sum += bytes
-        const spanMs = atMs - (reader.pieces[from]?.atMs ?? 0)
+        const spanMs = atMs - (reader.pieces[from] as { atMs: number }).atMs
         if (sum > burst + (limit * spanMs) / windowMs) expect.fail(`${sum} bytes within ${spanMs} ms`)
       }
     }
@@ -153,6 +155,14 @@ describe('a group', () => {
     const all = await shares(byteGroup(bytesOf(90_000, 9_000)), [64, 1_000, 65_536], 10_000)
     const sum = all.reduce((a, b) => a + b, 0)
     expect(sum).toBeLessThanOrEqual(9_000 + 900_000)
+    expect(sum).toBeGreaterThanOrEqual(890_000)
+    for (const one of all) expect(Math.abs(one / (sum / 3) - 1)).toBeLessThan(0.03)
+  })
+
+  test('shares it evenly under a peak too', async () => {
+    const group = byteGroup(bytesOf(90_000, 9_000), { peakBytesPerSecond: 1_000_000 })
+    const all = await shares(group, [64, 1_000, 65_536], 10_000)
+    const sum = all.reduce((a, b) => a + b, 0)
     expect(sum).toBeGreaterThanOrEqual(890_000)
     for (const one of all) expect(Math.abs(one / (sum / 3) - 1)).toBeLessThan(0.03)
   })
@@ -319,7 +329,7 @@ test('a process does not end while bytes wait', async () => {
   await stream.next()
   const waiting = stream.next().catch((error: unknown) => error)
   await new Promise((resolve) => setImmediate(resolve))
-  expect((timer.mock.results[0]?.value as NodeJS.Timeout).hasRef()).toBe(true)
+  expect((timer.mock.results as { value: NodeJS.Timeout }[])[0]?.value.hasRef()).toBe(true)
   controller.abort(new Error('enough'))
   expect(await waiting).toMatchObject({ message: 'enough' })
   timer.mockRestore()
