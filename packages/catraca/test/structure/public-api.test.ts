@@ -14,6 +14,7 @@ const files = Object.values(entries).flatMap((entry) => (typeof entry === 'strin
 const shown: Record<string, string[]> = {
   './dist/index.js': [
     'CatracaError',
+    'byteGroup',
     'codes',
     'concurrency',
     'createLimiter',
@@ -24,6 +25,7 @@ const shown: Record<string, string[]> = {
     'leakyQueue',
     'memoryStore',
     'quota',
+    'shape',
     'slidingCounter',
     'slidingLog',
     'tokenBucket',
