@@ -79,10 +79,10 @@ export function rateLimit<
       return pass instanceof Promise ? pass.then((known) => left(gate, known, request) ?? go(known)) : go(pass)
     }
     const limited = (request: Q, ...rest: readonly unknown[]): S | Promise<S> => serve(request, undefined, rest)
-    inner.set(limited, serve as Serve<never, unknown>)
+    inner.set(limited, serve)
     return Object.assign(limited, { limited: true as const })
   }
-  return limiting as Limiting<Q, S, Rest>
+  return limiting
 }
 
 /** A handler in the form in which limits call it. */

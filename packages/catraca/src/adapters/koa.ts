@@ -82,7 +82,7 @@ const limitField = /^ratelimit(?:-|$)/
 
 /** Koa drops the fields that were set and sets those of the error. */
 function withFields(error: unknown, { res }: Context): unknown {
-  if (!(error instanceof Error) || !Object.isExtensible(error)) return error
+  if (!(error instanceof Error)) return error
   const fields = Object.entries(res.getHeaders()).filter(([name]) => limitField.test(name))
   const own = (error as { headers?: object }).headers
   return Object.assign(error, { headers: { ...Object.fromEntries(fields), ...own } })

@@ -1,11 +1,12 @@
 import { CatracaError } from '../../core/errors.ts'
 import { type Gate, gateOf, isGuard } from './gate.ts'
-import type { MountOptions, RouteOptions, What } from './options.ts'
+import type { MountOptions, RouteOptions, SimpleOptions, What } from './options.ts'
 
 /** The gates of routes with numbers of their own. Routes that are given one object share one limit, as GET and its HEAD do. */
 export class RouteGates<Q, S> {
   private readonly what: What<Q, S>
   private readonly gate: Gate<Q, S>
+  private named = 0
   private readonly gates = new WeakMap<object, Gate<Q, S>>()
 
   constructor(what: What<Q, S>, mount?: MountOptions<Q, S>) {
@@ -16,7 +17,7 @@ export class RouteGates<Q, S> {
   /**
    * The gate of a route; undefined for one without a limit. Throws a `CatracaError` for options that are not allowed.
    *
-   * @param route Names the route, and its limit where that has no name.
+   * @param route Names the route where it is at fault.
    */
   of(limit: RouteOptions<Q, S> | undefined, route: string): Gate<Q, S> | undefined {
     if (limit === undefined) return this.gate
@@ -25,16 +26,15 @@ export class RouteGates<Q, S> {
     if (gate === undefined) {
       const { what } = this
       if (isGuard(what)) throw guardHasNumbers(route)
-      gate = gateOf<Q, S>({ ...what, name: nameOf(route), ...limit })
+      const { name = 'default' } = what
+      // Numbers that the route leaves out are not those of the others: a burst belongs to its limit.
+      const own: Partial<SimpleOptions<Q, S>> = { ...what, name: `${name}-route-${++this.named}` }
+      for (const one of ['limit', 'window', 'algorithm', 'burst', 'routes'] as const) delete own[one]
+      gate = gateOf<Q, S>({ ...own, ...limit })
       this.gates.set(limit, gate)
     }
     return gate
   }
-}
-
-/** A route as the name of a limit: `GET /reports/:id` becomes `GET-reports-id`. */
-function nameOf(route: string): string {
-  return route.replaceAll(/[^A-Za-z0-9_.]+/g, '-').replaceAll(/^[^A-Za-z]+|-$/g, '').slice(0, 64) || 'route'
 }
 
 function guardHasNumbers(route: string): CatracaError {
