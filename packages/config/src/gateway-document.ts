@@ -19,6 +19,8 @@ export interface GatewayDocument extends PolicyDocument {
   cache?: CacheEntry
   /** Accepted work for `overflow: [accept]`, carried out by this process. */
   jobs?: JobsEntry
+  /** How callers are told of limits. */
+  answers?: AnswersEntry
   /** A line for each request. Default `text`. */
   log?: 'off' | 'text' | 'json'
 }
@@ -68,6 +70,19 @@ export interface RouteEntry {
   path: string
   upstream: string
 }
+
+export interface AnswersEntry {
+  /** Header fields that say what the limit is, in one form or several. Default `ietf`. */
+  headers?: AnswerDialect | AnswerDialect[]
+  /** Whether they stand on answers that shared caches may keep. Default `include`. */
+  cacheable?: 'include' | 'omit'
+  /** True lets scripts of other origins read them. Default false. */
+  exposeHeaders?: boolean
+  /** Language of refusals where `Accept-Language` asks for none that is there. Default `en`. */
+  language?: 'en' | 'pt'
+}
+
+export type AnswerDialect = 'ietf' | 'legacy' | 'x-ratelimit' | 'x-ratelimit-epoch' | 'none'
 
 export interface CacheEntry {
   /** Bytes of all copies together. Default 32 MiB. */

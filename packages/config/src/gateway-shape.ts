@@ -23,6 +23,12 @@ function duration(words: string, standard: `${number}${'s' | 'ms'}`): Shape {
   return { kind: 'duration', default: standard, words }
 }
 
+const dialect: Shape = {
+  kind: 'choice',
+  of: ['ietf', 'legacy', 'x-ratelimit', 'x-ratelimit-epoch', 'none'],
+  words: 'a form of header fields',
+}
+
 function count(unit: string, min: number, max: number, words: string, standard?: number): Shape {
   return { kind: 'integer', unit, min, max, words, ...(standard !== undefined && { default: standard }) }
 }
@@ -174,6 +180,31 @@ export const gatewayKeys: Readonly<Record<string, Shape>> = {
       response: duration('for the head of its answer', '5s'),
       bodyIdle: duration('for the next bytes of its answer', '5s'),
       clientIdle: duration('for a caller who neither sends nor reads in the middle of a request', '60s'),
+    },
+  },
+  answers: {
+    kind: 'object',
+    required: [],
+    words: 'how callers are told of limits',
+    keys: {
+      headers: {
+        kind: 'either',
+        of: [dialect, { kind: 'list', min: 1, of: dialect, words: 'forms of header fields' }],
+        words: 'header fields that say what the limit is, in one form or several; ietf by default',
+      },
+      cacheable: {
+        kind: 'choice',
+        of: ['include', 'omit'],
+        default: 'include',
+        words: 'whether they stand on answers that shared caches may keep',
+      },
+      exposeHeaders: { kind: 'flag', default: false, words: 'scripts of other origins may read them' },
+      language: {
+        kind: 'choice',
+        of: ['en', 'pt'],
+        default: 'en',
+        words: 'of refusals where Accept-Language asks for none that is there',
+      },
     },
   },
   cache: {

@@ -1,5 +1,7 @@
 export type { Environment } from './environment.ts'
 export type {
+  AnswerDialect,
+  AnswersEntry,
   ApiKeyEntry,
   ApiKeysEntry,
   CacheEntry,

@@ -56,7 +56,7 @@ export type StoreStatus =
 
 export const defaultPort = 8_080
 /** What a reload leaves as it was. */
-const keptFromStart = ['listen', 'admin', 'store', 'workers', 'timeouts', 'cache', 'jobs'] as const
+const keptFromStart = ['listen', 'admin', 'store', 'workers', 'timeouts', 'answers', 'cache', 'jobs'] as const
 
 /**
  * A turnstile in front of HTTP services: asks the policies of its document about every request, answers those over a
@@ -98,6 +98,8 @@ export class Gateway {
       policies: this.policiesOf(document),
       name: 'gateway',
       ...(common !== undefined && { store: common }),
+      ...document.answers,
+      ...(options.body !== undefined && { body: options.body }),
       statusPath: '/rate-limit',
       cache: memoryCache(document.cache),
       jobs: new EdgeJobs(document.jobs ?? {}, (request, signal) => {
@@ -280,6 +282,7 @@ export class Gateway {
     }
     if (verdict.holds) response.once('close', () => this.guard.release(verdict))
     response.limitFields = this.guard.fieldsOf(verdict)
+    response.omitsCacheable = this.guard.omitsCacheable
     request.told = verdict.told
     response.keep = verdict.keep
     response.keepBytes = verdict.keepBytes

@@ -1,6 +1,6 @@
 import { type GatewayDocument, gatewayProblems } from '@catraca/config'
 import { CatracaError, type Duration } from 'catraca'
-import type { AnswerKind } from 'catraca/http'
+import type { AnswerKind, GuardOptions } from 'catraca/http'
 import { type Place, placeText, problemError } from 'catraca/policy'
 import { type Per, perHeader } from './edge/header-identity.ts'
 import type { StoreEvent } from './store/store-event.ts'
@@ -27,6 +27,8 @@ export interface GatewayOptions {
   trust?: number
   /** How long to wait, in milliseconds; those not given have their defaults. */
   timeouts?: { connectMs?: number; responseMs?: number; bodyIdleMs?: number; clientIdleMs?: number }
+  /** The body of refusals in place of a problem document, as the option of a guard. */
+  body?: GuardOptions['body']
   /** Called with one line of text for each request that the upstream failed, among others. Default: nothing is said. */
   onWarning?: (line: string) => void
   /** Called when the store that instances share is lost, is back, or was found changed. Each is also a warning. */

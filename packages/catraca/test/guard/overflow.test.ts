@@ -160,8 +160,8 @@ test('marked: passes over the limit, uncounted there and counted everywhere else
   }
   const guard = guardOf(policies)
   const asked = { identity, now: t0 }
-  const verdicts = [1, 2, 3, 4].map(() => guard.ask(request(asked)))
-  const all = await Promise.all(verdicts)
+  const all: Verdict[] = []
+  for (let count = 0; count < 4; count++) all.push(await guard.ask(request(asked)))
   expect(all.map(({ answer, allowed, told }) => [answer, allowed, told])).toEqual([
     ['pass', true, undefined],
     ['mark', true, 'mark'],

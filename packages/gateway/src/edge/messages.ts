@@ -30,6 +30,8 @@ export interface Listener {
 export class EdgeResponse extends ServerResponse<EdgeRequest> {
   /** `RateLimit-Policy` and `RateLimit` with their values, in the flat form of `writeHead`. */
   limitFields: readonly string[] = []
+  /** True where the fields of limits are to be taken off an answer that shared caches may keep. */
+  omitsCacheable = false
   /** Set where a copy of the whole answer is wanted, if its body has at most so many bytes. */
   keep: ((answer: KeptAnswer) => void) | undefined
   keepBytes = 0

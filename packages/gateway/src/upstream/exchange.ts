@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isPubliclyCacheable, limitFieldNames } from 'catraca/http'
 import { spareUnreadBody } from 'catraca/node'
 import type { Dispatcher } from 'undici'
 import type { EdgeRequest, EdgeResponse, Listener } from '../edge/messages.ts'
@@ -98,7 +99,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
     }
     // The body comes with its other codings still on and, without this field, nothing that says so.
     if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') throw new UnknownCoding()
-    const fields = response.limitFields.concat(responseHeaders(controller.rawHeaders as RawHeaders, headers))
+    const fields = limitFieldsOf(response, headers['cache-control']).concat(
+      responseHeaders(controller.rawHeaders as RawHeaders, headers),
+    )
     spareUnreadBody(request, response)
     if (this.owner.closing) response.shouldKeepAlive = false
     if (response.keep !== undefined) this.copy = new Copy(response.keep, response.keepBytes, status, fields)
@@ -162,6 +165,17 @@ function answerTooLong(exchange: Exchange): void {
 /** The head waits for the first bytes of the body, which mostly come with it; when they do not, it goes alone. */
 function sendHead(exchange: Exchange): void {
   exchange.sendHeadNow()
+}
+
+/** What is told of limits; on an answer that shared caches may keep nothing of them, where that was asked for. */
+function limitFieldsOf({ limitFields, omitsCacheable }: EdgeResponse, cacheControl: string | undefined): string[] {
+  if (!omitsCacheable || !isPubliclyCacheable(cacheControl)) return [...limitFields]
+  const kept: string[] = []
+  for (let at = 0; at < limitFields.length; at += 2) {
+    const name = limitFields[at] as string
+    if (!limitFieldNames.includes(name.toLowerCase())) kept.push(name, limitFields[at + 1] as string)
+  }
+  return kept
 }
 
 /** Passes 102 and 103 on. 100 is answered at the edge, and HTTP/1.0 callers know none of them. */

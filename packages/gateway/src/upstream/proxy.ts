@@ -1,5 +1,5 @@
 import { hasBody } from 'catraca/node'
-import { type Dispatcher, Pool } from 'undici'
+import { Pool } from 'undici'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
 import { answerProblem } from '../edge/problem.ts'
 import type { Carried } from '../jobs/edge-jobs.ts'
@@ -76,7 +76,7 @@ export class Proxy implements ExchangeOwner {
     try {
       const { statusCode, body } = await this.pool.request({
         path,
-        method: (request.method ?? 'POST') as Dispatcher.HttpMethod,
+        method: request.method ?? 'POST',
         headers,
         body: request.taken ?? null,
         headersTimeout: responseMs,
@@ -84,9 +84,9 @@ export class Proxy implements ExchangeOwner {
       })
       return { status: statusCode, body: await resultOf(body) }
     } catch (error) {
-      const { words } = failureOf(error as Error, this.timeouts)
+      const { words } = failureOf(error, this.timeouts)
       this.report(words)
-      throw new Error(`the service ${words}`)
+      throw new Error(`the service ${words}`, { cause: error })
     }
   }
 
