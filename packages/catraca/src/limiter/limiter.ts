@@ -19,6 +19,7 @@ import {
   type SomeKeys,
 } from './arguments.ts'
 import { Reports } from './reports.ts'
+import { openSpread } from './spread.ts'
 
 /** Options of one question. */
 export interface TakeOptions {
@@ -65,7 +66,7 @@ export class Limiter<R extends Rules> implements Issuer {
     this.blocks = new Blocks()
     this.events = new Reports(() => this.update())
     this.events.addAll(on)
-    this.ledger = store.open(name, this.policies, {
+    this.ledger = openSpread(store, name, this.policies, {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
       closed: () => {

@@ -42,7 +42,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -68,7 +69,7 @@ if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 local units = math.floor(l / unit)
 if units * unit < l then units = units + 1 end
 return units
-elseif k == 'f' or k == 'F' then
+elseif k == 'f' or k == 'F' or k == 'o' then
 if us >= o + string.match(rule, '^.(%d+)') then return 0 end
 return l
 elseif k == 'c' then
@@ -198,7 +199,8 @@ origin, level = start, 0
 end
 elseif kind == 'f' then
 local window = string.match(name, '^.(%d+)') + 0
-if string.sub(name, 1, 1) == 'f' then start = math.floor(us / window) * window end
+local offset = string.match(name, '^o%d+%+(%d+)') or 0
+if string.sub(name, 1, 1) ~= 'F' then start = math.floor((us - offset) / window) * window + offset end
 if us >= origin + window then origin, level = start, 0 end
 elseif us >= prior then
 for index = at + 5, at + 7 do
@@ -216,7 +218,8 @@ elseif lost then
 level = full
 if kind == 'f' then
 origin = lost
-if string.sub(name, 1, 1) == 'f' then origin = lost - lost % string.match(name, '^f(%d+)') end
+local window, offset = string.match(name, '^[fo](%d+)%+?(%d*),')
+if window then origin = lost - (lost - ('0' .. offset)) % window end
 else
 local tick, window = string.match(name, '^%a(%d+),(%d+)')
 origin = math.floor(lost / tick)
@@ -276,10 +279,11 @@ if lead < 0 then share = window + lead end
 if lend then cost = lend(cost, limit - level - math.floor(prior * share / window)) end
 passes = cost <= limit and prior * share < (limit - level - cost + 1) * window
 elseif kind == 'f' then
-local limit, window, first = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] == '1'
+local limit, window, offset = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+local first = offset < 0
 at = at + 7
 local natural = us
-if not first then natural = math.floor(us / window) * window end
+if not first then natural = math.floor((us - offset) / window) * window + offset end
 if us >= origin + window then
 level = 0
 origin = natural
@@ -365,7 +369,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -391,7 +396,7 @@ if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 local units = math.floor(l / unit)
 if units * unit < l then units = units + 1 end
 return units
-elseif k == 'f' or k == 'F' then
+elseif k == 'f' or k == 'F' or k == 'o' then
 if us >= o + string.match(rule, '^.(%d+)') then return 0 end
 return l
 elseif k == 'c' then
@@ -569,7 +574,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'f18a23b3d5a398fa65338caad0b0acdb31c6e34e', text: whole(`
+export const decide = { sha: 'f98947f7171fb9267e4d9dcc4082341efadf257d', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -672,7 +677,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '33546ed274728883383affdea41587723a6d3a10', text: whole(`
+export const batch = { sha: '674797b7e8202db9da88173342a8f902cf2639de', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -795,7 +800,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: '017f3f82f8009467b8b504bc4bf453c494c2f860', text: whole(`
+export const amend = { sha: 'db30dd3d59f06ec323888ded5d4c715ca16e6167', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -854,7 +859,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -920,7 +926,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1004,7 +1011,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1051,7 +1059,7 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: 'e0f37d9d1d2f2be9766b1e5500183f7d92df2cf0', text: whole(`
+export const grant = { sha: '97a8c08f02201438c1781fcbfbc928fdab34a921', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
