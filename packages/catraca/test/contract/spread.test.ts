@@ -65,7 +65,7 @@ describe('an offset per key', () => {
   })
 
   test('is the same in every process: a change of the hash would move the windows of all keys', () => {
-    expect(['', 'a', 'client:7', '10.0.0.1', 'ção'].map(variantFor)).toMatchInlineSnapshot()
+    expect(['', 'a', 'client:7', '10.0.0.1', 'ção'].map(variantFor)).toEqual([11, 3, 7, 14, 6])
   })
 
   test('holds for every verb of a limiter', () => {

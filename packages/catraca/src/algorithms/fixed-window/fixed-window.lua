@@ -10,7 +10,7 @@ if us >= origin + window then
 elseif origin - us > 60000000 then
   step = origin - us
   origin = natural
-elseif first and level == 0 then
+elseif offset ~= 0 and level == 0 then
   origin = natural
 end
 lead = origin - us

@@ -212,7 +212,8 @@ class FixedWindow implements Rule {
   /** Start of the window in which a request at `now` is counted. */
   private start(origin: number, level: number, now: number): number {
     const current = now < origin + this.window && origin - now <= graceUs
-    if (current && !(this.first && level === 0)) return origin
+    // A key never seen says 0, which may begin no window of an offset.
+    if (current && !((this.first || this.offset > 0) && level === 0)) return origin
     return this.first ? now : startOf(now - this.offset, this.window) + this.offset
   }
 }

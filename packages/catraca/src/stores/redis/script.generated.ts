@@ -290,7 +290,7 @@ origin = natural
 elseif origin - us > 60000000 then
 step = origin - us
 origin = natural
-elseif first and level == 0 then
+elseif offset ~= 0 and level == 0 then
 origin = natural
 end
 lead = origin - us
@@ -574,7 +574,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'f98947f7171fb9267e4d9dcc4082341efadf257d', text: whole(`
+export const decide = { sha: '3063ef28f4e110cc26422c272b248e7b288bc970', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -677,7 +677,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '674797b7e8202db9da88173342a8f902cf2639de', text: whole(`
+export const batch = { sha: 'cd811952c60cf8de1fe178ce99546b28cf707027', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -800,7 +800,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: 'db30dd3d59f06ec323888ded5d4c715ca16e6167', text: whole(`
+export const amend = { sha: '4731ba2c725bffcbe957df4c022fec4c12e484f7', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -1059,7 +1059,7 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: '97a8c08f02201438c1781fcbfbc928fdab34a921', text: whole(`
+export const grant = { sha: 'b7c22b1a77b583a00229b3805255a3cdf7615c5a', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
