@@ -99,4 +99,16 @@ describe('an offset per key', () => {
     expect(limiter.peek({ log: 'y', own: 'c' }, { now: t0 }).policies.map(({ remaining }) => remaining)).toEqual([9, 5])
     limiter.close()
   })
+
+  test('leaves policies that come after it their places', () => {
+    const limiter = createLimiter({ own: spread, log: slidingLog({ limit: 9, window: '1h' }) })
+    const left = (): number[] => limiter.peek({ own: 'b', log: 'x' }, { now: t0 }).policies.map((one) => one.remaining)
+    limiter.take({ own: 'b', log: 'x' }, { cost: 4, now: t0 })
+    expect(left()).toEqual([1, 5])
+    limiter.reset({ log: 'x' })
+    expect(left()).toEqual([1, 9])
+    limiter.reset({ own: 'b' })
+    expect(left()).toEqual([5, 9])
+    limiter.close()
+  })
 })

@@ -64,3 +64,15 @@ test('in a stack each policy is asked under the offset of its own key', async ()
   expect(await limiter.refund(decision)).toBe(4)
   expect((await limiter.peek({ log: 'x', own: 'b' })).policies.map(({ remaining }) => remaining)).toEqual([9, 5])
 })
+
+test('policies that come after it keep their places', async () => {
+  const store = redisStore({ client: redis, timeoutMs: 10_000 })
+  onTestFinished(() => store.close())
+  const rules = { own, log: slidingLog({ limit: 9, window: '1h' }) }
+  const limiter = createLimiter(rules, { name: 'places', store, ...options })
+  await limiter.take({ own: 'b', log: 'x' }, { cost: 4 })
+  await limiter.reset({ log: 'x' })
+  expect((await limiter.peek({ own: 'b', log: 'x' })).policies.map(({ remaining }) => remaining)).toEqual([1, 9])
+  await limiter.block({ log: 'x' }, '1m')
+  expect(await limiter.take({ own: 'b', log: 'x' })).toMatchObject({ reason: 'blocked', policy: 'log' })
+})
