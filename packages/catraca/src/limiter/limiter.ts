@@ -19,6 +19,7 @@ import {
   type SomeKeys,
 } from './arguments.ts'
 import { Reports } from './reports.ts'
+import { openSpread } from './spread.ts'
 import { checkWait, type WaitOptions } from './wait-options.ts'
 import { behindQueues, type Line, Waiting } from './waiting.ts'
 
@@ -70,7 +71,7 @@ export class Limiter<R extends Rules> implements Issuer {
     this.waiting = new Waiting(maxWaiting, () => this.update())
     this.events = new Reports(() => this.update())
     this.events.addAll(on)
-    this.ledger = store.open(name, this.policies, {
+    this.ledger = openSpread(store, name, this.policies, {
       evicted: (policy, key, limited) => this.events.emit('evicted', { policy, key, limited }),
       rebased: (stepMs) => this.events.emit('clock.step', { stepMs, source: 'state' }),
       closed: () => {
@@ -343,7 +344,10 @@ export class Limiter<R extends Rules> implements Issuer {
   /** Units may have come back: who waits in a queue for them is asked for. */
   private freed(decision: Decision): void {
     if (!this.waiting.anyQueue) return
-    for (const { source, key } of decision.stack) this.waiting.freed(placeOf(this.policies.indexOf(source), key))
+    for (const { source, key } of decision.stack) {
+      // By name: what was asked may be a variant of the policy.
+      this.waiting.freed(placeOf(this.policies.findIndex(({ name }) => name === source.name), key))
+    }
   }
 
   private isBlocked(policy: number, key: string, nowUs: number): boolean {

@@ -23,6 +23,7 @@ import {
   type SomeKeys,
 } from './arguments.ts'
 import { Reports } from './reports.ts'
+import { openSpreadRemote } from './spread-remote.ts'
 import { storeEvents } from './store-events.ts'
 import { checkWait, type WaitOptions } from './wait-options.ts'
 import { type Line, Waiting } from './waiting.ts'
@@ -290,9 +291,11 @@ export class SharedLimiter<R extends Rules> {
       this.update()
     })
     const leased = this.policies.some(({ lease }) => lease !== undefined)
-    return leased
-      ? new LeasedLedger(store, this.name, this.policies, hooks, failure)
-      : store.open(this.name, this.policies, hooks, failure)
+    return openSpreadRemote(this.policies, (policies) =>
+      leased
+        ? new LeasedLedger(store, this.name, policies, hooks, failure)
+        : store.open(this.name, policies, hooks, failure),
+    )
   }
 
   private async ask(keys: Keys<R>, options: SharedTakeOptions | undefined, charge: boolean): Promise<Decision> {

@@ -2,6 +2,7 @@ import { nowUs as clockUs } from '../core/clock.ts'
 import type { Decision, Issuer, LeaseTerms, Source } from '../core/decision.ts'
 import type { Rule } from '../core/rule.ts'
 import type { Signal } from '../limiter/signal.ts'
+import { Spread, SpreadLedger } from '../limiter/spread.ts'
 import { shareOf } from '../stores/failure/share.ts'
 import type { Health, RemoteHooks, RemoteStore, Siblings, StoreFailureOptions } from '../stores/remote.ts'
 import type { Ledger, Store } from '../stores/store.ts'
@@ -61,7 +62,8 @@ export class Enforcer implements Issuer {
     this.byStage = stacksOf(policies, homeOf)
     this.places = placesOf(policies, homeOf)
     this.sources = { memory: this.sourcesOf(policies, 'memory', homeOf, this), shared: [] }
-    this.ledger = memory.open(name, this.sources.memory, hooks)
+    const spread = new Spread(this.sources.memory)
+    this.ledger = new SpreadLedger(memory.open(name, spread.policies, hooks), spread)
     if (shared !== undefined) {
       this.shared = new SharedPart(
         shared,

@@ -1,4 +1,6 @@
 import type { Decision, Issuer, Source } from '../core/decision.ts'
+import { Spread } from '../limiter/spread.ts'
+import { SpreadRemoteLedger } from '../limiter/spread-remote.ts'
 import { LeasedLedger } from '../stores/lease/leased-ledger.ts'
 import type { Health, RemoteHooks, RemoteLedger, RemoteStore, StoreFailureOptions } from '../stores/remote.ts'
 import { HeldPermits } from './held-permits.ts'
@@ -24,7 +26,8 @@ export class SharedPart implements Issuer {
     failure: StoreFailureOptions,
     hooks: RemoteHooks,
   ) {
-    this.ledger = new LeasedLedger(store, name, sourcesFor(this), hooks, failure)
+    const spread = new Spread(sourcesFor(this))
+    this.ledger = new SpreadRemoteLedger(new LeasedLedger(store, name, spread.policies, hooks, failure), spread)
   }
 
   get health(): Health {

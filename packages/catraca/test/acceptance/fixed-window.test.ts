@@ -88,6 +88,33 @@ describe('windows aligned to the clock', () => {
     for (const { key } of clients) expect(limiter.take(key, { now: 60_000 - microsecond }).allowed).toBe(false)
     for (const { key } of clients) expect(limiter.take(key, { now: 60_000 }).allowed).toBe(true)
   })
+
+  test('acceptance 9: with an offset per key no 100 ms hold more than 60 of the 200', () => {
+    const limiter = createLimiter(fixedWindow({ limit: 1, window: '1m', offset: 'key' }))
+    const now = 7_000
+    const keys = Array.from({ length: 200 }, (_, index) => `client:${index}`)
+    for (const key of keys) expect(limiter.take(key, { now }).allowed).toBe(true)
+    const renewals = keys.map((key) => {
+      const refusal = limiter.take(key, { now })
+      expect(refusal.allowed).toBe(false)
+      return now + refusal.retryAfterMs
+    })
+    const inBucket = new Map<number, number>()
+    for (const at of renewals) {
+      const bucket = Math.floor(at / 100)
+      inBucket.set(bucket, (inBucket.get(bucket) ?? 0) + 1)
+    }
+    expect(Math.max(...inBucket.values())).toBeLessThanOrEqual(60)
+    // Sixteen instants, a sixteenth of the window apart, all of them within one window.
+    expect([...new Set(renewals)].toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: 16 }, (_, index) => 7_500 + index * 3_750),
+    )
+    for (const [index, key] of keys.entries()) {
+      const at = renewals[index] as number
+      expect(limiter.peek(key, { now: at - microsecond }).allowed).toBe(false)
+      expect(limiter.peek(key, { now: at }).allowed).toBe(true)
+    }
+  })
 })
 
 describe('windows from the first request', () => {

@@ -30,6 +30,7 @@ describe('the language of Accept-Language', () => {
     ['pt;q=0, *;q=0.1', 'en'],
     ['*;q=0', 'en'],
     ['pt-PT;q=0.1, en;q=0.5, pt-BR;q=0.9', 'pt'],
+    ['pt-BR;q=0.9, en;q=0.5, pt-PT;q=0.1', 'pt'],
     [' pt ; q = 1.000 ', 'pt'],
     ['pt;Q=1', 'pt'],
     // Not what the grammar has: passed over, each by itself.

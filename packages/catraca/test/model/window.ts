@@ -31,10 +31,10 @@ export function periodLaw(limit: bigint, calendar: Calendar, denial: 'limited' |
   }
 }
 
-/** Windows [kW, (k+1)W) since the epoch. */
-export function clockWindows(windowUs: bigint): Calendar {
+/** Windows [kW, (k+1)W) since the epoch, each `offsetUs` later. */
+export function clockWindows(windowUs: bigint, offsetUs = 0n): Calendar {
   return (at) => {
-    const start = (at / windowUs) * windowUs
+    const start = ((at - offsetUs) / windowUs) * windowUs + offsetUs
     return { start, end: start + windowUs }
   }
 }

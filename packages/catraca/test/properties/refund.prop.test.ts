@@ -230,7 +230,13 @@ everyRefund(
   forBuckets(nothingLeft),
 )
 
-const windowed = ['fixed window by the clock', 'fixed window from the first request', 'sliding counter', 'quota']
+const windowed = [
+  'fixed window by the clock',
+  'fixed window with an offset',
+  'fixed window from the first request',
+  'sliding counter',
+  'quota',
+]
 
 everyRefund(
   'a window that is over gives nothing back, and the one that goes on all of it',

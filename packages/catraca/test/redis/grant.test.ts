@@ -68,6 +68,7 @@ function opened(specimens: readonly Specimen[], expires: boolean, change: 'keep'
 test('all leasable rules are among those that are compared', () => {
   expect(leasable.map(({ name }) => name)).toEqual([
     'fixed window by the clock',
+    'fixed window with an offset',
     'fixed window from the first request',
     'sliding log',
     'sliding counter',

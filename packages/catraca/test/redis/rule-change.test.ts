@@ -43,6 +43,8 @@ const window = '1000d'
 const makers: Record<string, (limit: number) => Rule> = {
   fixed: (limit) => fixedWindow({ limit, window }),
   first: (limit) => fixedWindow({ limit, window, anchor: 'first' }),
+  offset: (limit) => fixedWindow({ limit, window, offset: '12.5h' }),
+  spread: (limit) => fixedWindow({ limit, window, offset: 'key' }),
   log: (limit) => slidingLog({ limit, window }),
   counter: (limit) => slidingCounter({ limit, window }),
   bucket: (limit) => tokenBucket({ limit, window }),

@@ -23,6 +23,8 @@ export function rulesOf(limit: number): Record<string, Rule> {
   return {
     fixed: fixedWindow({ limit, window }),
     first: fixedWindow({ limit, window, anchor: 'first' }),
+    offset: fixedWindow({ limit, window, offset: '1.5h' }),
+    spread: fixedWindow({ limit, window, offset: 'key' }),
     log: slidingLog({ limit, window }),
     counter: slidingCounter({ limit, window }),
     bucket: tokenBucket({ limit, window }),

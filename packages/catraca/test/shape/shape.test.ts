@@ -187,6 +187,18 @@ describe('a group', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  test('loses nothing to streams that end early', async () => {
+    const group = byteGroup(bytesOf(1_000, 1_000))
+    // Each takes a piece of 50 and passes one byte on.
+    const short = Array.from({ length: 10 }, () => new Reader(shape(chunks(1, 1), group)))
+    await vi.advanceTimersByTimeAsync(0)
+    const long = new Reader(shape(chunks(10, 1_000), group))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(short.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(10)
+    expect(long.bytes).toBeGreaterThan(990 - 50)
+    expect(long.bytes).toBeLessThanOrEqual(990)
+  })
+
   test('has one peak for all', async () => {
     const all = await shares(byteGroup(bytesOf(1_000, 100_000), { peakBytesPerSecond: 9_000 }), [50, 500], 1_000)
     expect(all.reduce((a, b) => a + b, 0)).toBe(9_000)

@@ -1,4 +1,5 @@
-import type { Duration } from '../../core/duration.ts'
+import { type Duration, durationText, durationUs } from '../../core/duration.ts'
+import { CatracaError, show } from '../../core/errors.ts'
 import { scaleUp } from '../../core/integer.ts'
 import { checkOptions, type Parameters } from '../../core/parameters.ts'
 import {
@@ -19,12 +20,23 @@ export interface FixedWindowOptions {
   window: Duration
   /** `clock` (default): windows [kW, (k+1)W) since the epoch, the same for all keys. `first`: from a key's first request. */
   anchor?: 'clock' | 'first'
+  /**
+   * How much later than by the clock windows begin: a time shorter than the window, as text. `key` gives each key one of
+   * 16 offsets, spread evenly over the window, so that not all who were refused come back at one instant. Default none.
+   */
+  offset?: Duration | 'key'
 }
 
 export const parameters: Parameters = {
   limit: { kind: 'integer', unit: 'units', min: 1, max: 1e15, words: 'units per window' },
   window: { kind: 'duration', words: 'length of a window' },
   anchor: { kind: 'choice', of: ['clock', 'first'], default: 'clock', words: 'where windows begin' },
+  offset: {
+    kind: 'text',
+    like: '"key", or a duration such as "15s" that is shorter than the window, as text',
+    default: '',
+    words: 'how much later windows begin; `key`: by one of 16 spans, each key its own',
+  },
 }
 
 /**
@@ -32,8 +44,44 @@ export const parameters: Parameters = {
  * Bound: at most 2 × limit in any half-open span of one window, since such a span meets at most two windows.
  */
 export function fixedWindow(options: FixedWindowOptions): Rule {
-  const checked = checkOptions(parameters, options, 'fixedWindow')
-  return new FixedWindow(checked['limit'] as number, checked['window'] as number, checked['anchor'] === 'first')
+  const { limit, window, anchor, offset } = checkOptions(parameters, options, 'fixedWindow')
+  return new FixedWindow(
+    limit as number,
+    window as number,
+    anchor === 'first',
+    offsetOf(offset, window as number, anchor),
+  )
+}
+
+function offsetOf(offset: unknown, windowUs: number, anchor: unknown): number | 'key' {
+  if (offset === undefined) return 0
+  const path = 'fixedWindow.offset'
+  const us = offset === 'key' ? 0 : durationUs(offset, path)
+  if (us < windowUs && anchor === 'clock') return offset === 'key' ? 'key' : us
+  const allowed = anchor === 'clock' ? `less than the window of ${durationText(windowUs)}` : 'only with anchor: clock'
+  const message = `${path} is ${show(offset)}; allowed: ${allowed}`
+  throw new CatracaError('CATRACA_OPTION_INVALID', message, { path, value: offset })
+}
+
+/** Offsets among which keys are spread. */
+const spreadOver = 16
+
+/**
+ * The rules that stand for one with an offset per key: as many with fixed offsets, variants of one policy, of which
+ * {@link variantFor} says which a key is asked under. Of any other rule itself alone.
+ */
+export function variantsOf(rule: Rule): readonly Rule[] {
+  return rule instanceof FixedWindow && rule.options['offset'] === 'key' ? rule.spread() : [rule]
+}
+
+/** The place of a key among {@link variantsOf} a rule: the same in every process and release. */
+export function variantFor(key: string): number {
+  // FNV-1a, and the end of MurmurHash3, since keys often differ in their last letter only.
+  let hash = 0x811c9dc5
+  for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) & (spreadOver - 1)
 }
 
 /** State: `origin`, the start of the window, and `level`, the units counted in it. */
@@ -50,19 +98,35 @@ class FixedWindow implements Rule {
   readonly script: ScriptForm
   private readonly window: number
   private readonly first: boolean
+  private readonly offset: number
 
-  constructor(limit: number, windowUs: number, first: boolean) {
+  /** @param offset In µs. `key` is for {@link variantsOf}: asked itself, such a rule has none. */
+  constructor(limit: number, windowUs: number, first: boolean, offset: number | 'key') {
+    const us = offset === 'key' ? 0 : offset
     this.limit = limit
     this.window = windowUs
     this.first = first
-    this.options = { limit, windowMs: windowUs / 1_000, anchor: first ? 'first' : 'clock' }
+    this.offset = us
+    this.options = {
+      limit,
+      windowMs: windowUs / 1_000,
+      anchor: first ? 'first' : 'clock',
+      ...(offset !== 0 && { offset: offset === 'key' ? offset : durationText(offset) }),
+    }
     this.script = {
       kind: 'f',
-      name: `${first ? 'F' : 'f'}${windowUs},${limit};`,
-      numbers: [`${limit}`, `${windowUs}`, first ? '1' : '0'],
+      name: us > 0 ? `o${windowUs}+${us},${limit};` : `${first ? 'F' : 'f'}${windowUs},${limit};`,
+      numbers: [`${limit}`, `${windowUs}`, first ? '-1' : `${us}`],
       unit: 1,
       lifeMs: lifeMs(windowUs),
     }
+  }
+
+  /** The same with fixed offsets, from none to one sixteenth less than the window. */
+  spread(): readonly Rule[] {
+    return Array.from({ length: spreadOver }, (_, index) => {
+      return new FixedWindow(this.limit, this.window, false, Math.floor((index * this.window) / spreadOver))
+    })
   }
 
   wait(state: Float64Array, at: number, now: number, cost: number): number {
@@ -107,10 +171,11 @@ class FixedWindow implements Rule {
   }
 
   kinship(from: Rule): Kinship {
-    return from instanceof FixedWindow && from.window === this.window && from.first === this.first ? 'same' : 'none'
+    if (!(from instanceof FixedWindow) || from.window !== this.window) return 'none'
+    return from.first === this.first && from.offset === this.offset ? 'same' : 'none'
   }
 
-  /** Windows of one length and anchor count together, each up to its own limit, so none admits more than the largest. */
+  /** Windows of one length, anchor and offset count together, each up to its own limit, so none admits more than the largest. */
   adopt(
     state: Float64Array,
     at: number,
@@ -147,8 +212,9 @@ class FixedWindow implements Rule {
   /** Start of the window in which a request at `now` is counted. */
   private start(origin: number, level: number, now: number): number {
     const current = now < origin + this.window && origin - now <= graceUs
-    if (current && !(this.first && level === 0)) return origin
-    return this.first ? now : startOf(now, this.window)
+    // A key never seen says 0, which may begin no window of an offset.
+    if (current && !((this.first || this.offset > 0) && level === 0)) return origin
+    return this.first ? now : startOf(now - this.offset, this.window) + this.offset
   }
 }
 

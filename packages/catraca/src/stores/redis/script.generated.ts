@@ -42,7 +42,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -68,7 +69,7 @@ if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 local units = math.floor(l / unit)
 if units * unit < l then units = units + 1 end
 return units
-elseif k == 'f' or k == 'F' then
+elseif k == 'f' or k == 'F' or k == 'o' then
 if us >= o + string.match(rule, '^.(%d+)') then return 0 end
 return l
 elseif k == 'c' then
@@ -198,7 +199,8 @@ origin, level = start, 0
 end
 elseif kind == 'f' then
 local window = string.match(name, '^.(%d+)') + 0
-if string.sub(name, 1, 1) == 'f' then start = math.floor(us / window) * window end
+local offset = string.match(name, '^o%d+%+(%d+)') or 0
+if string.sub(name, 1, 1) ~= 'F' then start = math.floor((us - offset) / window) * window + offset end
 if us >= origin + window then origin, level = start, 0 end
 elseif us >= prior then
 for index = at + 5, at + 7 do
@@ -216,7 +218,8 @@ elseif lost then
 level = full
 if kind == 'f' then
 origin = lost
-if string.sub(name, 1, 1) == 'f' then origin = lost - lost % string.match(name, '^f(%d+)') end
+local window, offset = string.match(name, '^[fo](%d+)%+?(%d*),')
+if window then origin = lost - (lost - ('0' .. offset)) % window end
 else
 local tick, window = string.match(name, '^%a(%d+),(%d+)')
 origin = math.floor(lost / tick)
@@ -280,17 +283,18 @@ if lead < 0 then share = window + lead end
 if lend then cost = lend(cost, limit - level - math.floor(prior * share / window)) end
 passes = cost <= limit and prior * share < (limit - level - cost + 1) * window
 elseif kind == 'f' then
-local limit, window, first = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] == '1'
+local limit, window, offset = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
+local first = offset < 0
 at = at + 7
 local natural = us
-if not first then natural = math.floor(us / window) * window end
+if not first then natural = math.floor((us - offset) / window) * window + offset end
 if us >= origin + window then
 level = 0
 origin = natural
 elseif origin - us > 60000000 then
 step = origin - us
 origin = natural
-elseif first and level == 0 then
+elseif offset ~= 0 and level == 0 then
 origin = natural
 end
 lead = origin - us
@@ -370,7 +374,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -396,7 +401,7 @@ if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 local units = math.floor(l / unit)
 if units * unit < l then units = units + 1 end
 return units
-elseif k == 'f' or k == 'F' then
+elseif k == 'f' or k == 'F' or k == 'o' then
 if us >= o + string.match(rule, '^.(%d+)') then return 0 end
 return l
 elseif k == 'c' then
@@ -574,7 +579,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'f03b1292e5022438fd5d5a91141dd1515fd7500a', text: whole(`
+export const decide = { sha: '6a4c6c62411b2f4fa7c672beee7646121528b4fc', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -678,7 +683,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '68244d371f505d0c9fb1c64c15f4697b75d837b8', text: whole(`
+export const batch = { sha: '597ed6116de2a86dd415140b1ff3ca06aa3be017', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -802,7 +807,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: '2f3024928062ea64d9c43496021654d8f892a1bb', text: whole(`
+export const amend = { sha: 'd97636fdfc3a808e23031cda51ff281fd238be4b', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -831,7 +836,7 @@ if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
 local units = math.floor(l / unit)
 if units * unit < l then units = units + 1 end
 return units
-elseif k == 'f' or k == 'F' then
+elseif k == 'f' or k == 'F' or k == 'o' then
 if us >= o + string.match(rule, '^.(%d+)') then return 0 end
 return l
 elseif k == 'c' then
@@ -906,7 +911,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -972,7 +978,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1056,7 +1063,8 @@ break
 end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
-or string.match(value, '^c%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
+or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1106,7 +1114,7 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
 return give`) }
-export const grant = { sha: '0cb8406574d64921d1a25069ce0d22548bb6587d', text: whole(`
+export const grant = { sha: '0a656d9908c4a3c265f27ed99a6068825a4e3a15', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -1221,7 +1229,7 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('PEXPIRE', KEYS[2], 3600000)
 return { id, redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '', since }`) }
-export const reserve = { sha: 'f96b49d94332de83c20187130c6d0ad67dfc5e71', text: whole(`
+export const reserve = { sha: '315eb4d7e28e55763e895b959c7babe9ad7f9042', text: whole(`
 local op, at, charge = ARGV[3], 4, true
 local call = redis.call
 local clock = call('TIME')
@@ -1268,7 +1276,7 @@ if long then return { -us, level, lead, prior, blocked, step, 1 } end
 if kind == 'l' then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }`) }
-export const upTo = { sha: '817af80f78839a698032b8a1c7477a17a3210c49', text: whole(`
+export const upTo = { sha: 'c96c5457e5c701bf3fc7ca05c3ce28e4a3298ac4', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]

@@ -54,6 +54,8 @@ export interface Specimen {
 /** A kind of rule. To put another under every property, add it to {@link subjects}. */
 export interface Subject {
   readonly name: string
+  /** True for a rule that no shared store has. */
+  readonly local?: true
   readonly settings: fc.Arbitrary<Setting>
   specimen(setting: Setting): Specimen
 }
@@ -111,18 +113,22 @@ interface Traits {
   readonly intervalUs?: number
   readonly gapUs?: number
   readonly aligned?: boolean
+  /** How much later than the multiples of their length windows begin. */
+  readonly offsetUs?: number
   readonly calendar?: NamedCalendar
 }
 
 function specimen(setting: Setting, traits: Traits): Specimen {
-  const { rule, law, bound, longestWaitUs, intervalUs, gapUs, aligned = false, calendar } = traits
+  const { rule, law, bound, longestWaitUs, intervalUs, gapUs, aligned = false, offsetUs = 0, calendar } = traits
   const stepUs = intervalUs ?? setting.windowUs
   return {
     rule,
     capacity: Number(law.capacity),
     spanUs: setting.windowUs,
     edgeAfter: (us) =>
-      calendar === undefined ? (Math.floor(us / stepUs) + 1) * stepUs : Number(calendar.calendar(BigInt(us)).end),
+      calendar === undefined
+        ? (Math.floor((us - offsetUs) / stepUs) + 1) * stepUs + offsetUs
+        : Number(calendar.calendar(BigInt(us)).end),
     bound,
     longestWaitUs,
     gapUs,
@@ -171,6 +177,22 @@ const fixedOf =
 
 export const subjects: readonly Subject[] = [
   { name: 'fixed window by the clock', settings: windowed, specimen: fixedOf('clock') },
+  {
+    name: 'fixed window with an offset',
+    settings: windowed,
+    specimen: (setting) => {
+      const { limit, windowUs } = setting
+      const offsetUs = Math.floor((windowUs * 7) / 16)
+      return specimen(setting, {
+        rule: fixedWindow({ limit, window: ms(windowUs), offset: `${ms(offsetUs)}ms` }),
+        law: periodLaw(BigInt(limit), clockWindows(BigInt(windowUs), BigInt(offsetUs)), 'limited') as Law<never>,
+        bound: twice(limit, windowUs),
+        longestWaitUs: () => windowUs,
+        aligned: true,
+        offsetUs,
+      })
+    },
+  },
   { name: 'fixed window from the first request', settings: windowed, specimen: fixedOf('first') },
   {
     name: 'sliding log',
@@ -201,6 +223,7 @@ export const subjects: readonly Subject[] = [
   },
   {
     name: 'sliding counter in parts',
+    local: true,
     // Every window but the last divides into so many whole µs; as kin have one window, they have one number of parts.
     settings: windowed.filter(({ windowUs }) => windowUs !== 999_983),
     specimen: (setting) => {
@@ -267,3 +290,6 @@ export const subjects: readonly Subject[] = [
     },
   },
 ]
+
+/** Those that a shared store has too. */
+export const sharedSubjects: readonly Subject[] = subjects.filter(({ local }) => local !== true)

@@ -91,7 +91,8 @@ if missing > 0 then
       end
     elseif kind == 'f' then
       local window = string.match(name, '^.(%d+)') + 0
-      if string.sub(name, 1, 1) == 'f' then start = math.floor(us / window) * window end
+      local offset = string.match(name, '^o%d+%+(%d+)') or 0
+      if string.sub(name, 1, 1) ~= 'F' then start = math.floor((us - offset) / window) * window + offset end
       if us >= origin + window then origin, level = start, 0 end
     elseif us >= prior then
       for index = at + 5, at + 7 do

@@ -3,7 +3,8 @@
 level = full
 if kind == 'f' then
   origin = lost
-  if string.sub(name, 1, 1) == 'f' then origin = lost - lost % string.match(name, '^f(%d+)') end
+  local window, offset = string.match(name, '^[fo](%d+)%+?(%d*),')
+  if window then origin = lost - (lost - ('0' .. offset)) % window end
 else
   local tick, window = string.match(name, '^%a(%d+),(%d+)')
   origin = math.floor(lost / tick)

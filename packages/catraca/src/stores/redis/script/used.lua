@@ -8,7 +8,7 @@ local function used(o, l, q, rule, rest)
     local units = math.floor(l / unit)
     if units * unit < l then units = units + 1 end
     return units
-  elseif k == 'f' or k == 'F' then
+  elseif k == 'f' or k == 'F' or k == 'o' then
     if us >= o + string.match(rule, '^.(%d+)') then return 0 end
     return l
   elseif k == 'c' then
