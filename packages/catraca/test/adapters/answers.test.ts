@@ -120,6 +120,15 @@ describe('a head in every form that Node takes', () => {
   })
 })
 
+test('a second head, which Node refuses, is not what is kept', async () => {
+  const found = await kept((_, response) => {
+    response.writeHead(201, { 'X-Own': '1' })
+    expect(() => response.writeHead(500)).toThrow(/after they are sent/)
+    response.end('ok')
+  })
+  expect(await settled(found)).toMatchObject({ status: 201, fields: [['x-own', '1']] })
+})
+
 describe('the body', () => {
   test('in every form that Node takes', async () => {
     const found = await kept((_, response) => {

@@ -1,4 +1,4 @@
-import { equal, like } from './check.ts'
+import { equal, like } from '../check.ts'
 import { type Declare, guardOf, names, simple } from './scene.ts'
 
 /** One limit: what it counts, what every answer says, what stands where it is made. */

@@ -1,5 +1,5 @@
 import type { KeptAnswer, Verdict } from '../../policy/verdict.ts'
-import { equal, eventually, pause } from './check.ts'
+import { equal, eventually, pause } from '../check.ts'
 import { type Declare, guardOf, type Stage, simple } from './scene.ts'
 
 const policies = { one: { per: 'address', rule: { algorithm: 'gcra', limit: 99, window: '1h' } } }
