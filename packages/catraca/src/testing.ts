@@ -1,3 +1,4 @@
+export { type Random, seededRandom } from './core/random.ts'
 export type {
   AdapterApp,
   AdapterDriver,
@@ -10,6 +11,8 @@ export type {
   SuiteSocket,
 } from './testing/adapter/app.ts'
 export { adapterSuite } from './testing/adapter/suite.ts'
+export { type FakeClock, fakeClock } from './testing/fake-clock.ts'
+export { type Faults, type FaultyStore, type FaultyStoreOptions, faultyStore } from './testing/faulty-store.ts'
 export { type LeaseCase, leaseCases } from './testing/lease-search/cases.ts'
 export type { Grant } from './testing/lease-search/centre.ts'
 export type { Counts, Fault, Span } from './testing/lease-search/log.ts'
@@ -21,3 +24,4 @@ export {
 } from './testing/lease-search/search.ts'
 export type { Caller } from './testing/lease-search/world.ts'
 export { type BypassApp, type BypassVector, bypassVectors, routeBypassSuite } from './testing/route-bypass.ts'
+export { type StoreScene, storeSuite } from './testing/store/suite.ts'

@@ -346,7 +346,12 @@ export class Limiter<R extends Rules> implements Issuer {
     if (!this.waiting.anyQueue) return
     for (const { source, key } of decision.stack) {
       // By name: what was asked may be a variant of the policy.
-      this.waiting.freed(placeOf(this.policies.findIndex(({ name }) => name === source.name), key))
+      this.waiting.freed(
+        placeOf(
+          this.policies.findIndex(({ name }) => name === source.name),
+          key,
+        ),
+      )
     }
   }
 

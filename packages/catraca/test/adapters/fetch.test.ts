@@ -229,6 +229,16 @@ describe('permits', () => {
     expect([free(guard), cancelled]).toEqual([1, 'enough'])
   })
 
+  test('come back when the source of the answer breaks', async () => {
+    const guard = held()
+    const broken = new Error('a mistake')
+    const body = new ReadableStream({ pull: () => Promise.reject(broken) }, { highWaterMark: 0 })
+    const response = rateLimit(guard, { address })(() => new Response(body))(request()) as Response
+    expect(free(guard)).toBe(0)
+    await expect(response.text()).rejects.toBe(broken)
+    expect(free(guard)).toBe(1)
+  })
+
   test('a promise of any library will do', async () => {
     const guard = held()
     // oxlint-disable-next-line unicorn/no-thenable -- what is tested

@@ -72,7 +72,17 @@ const shown: Record<string, string[]> = {
   './dist/fetch.js': ['rateLimit'],
   './dist/redis.js': ['redisStore'],
   './dist/workers.js': ['Restarts', 'channelOf', 'primaryStore', 'workerStore'],
-  './dist/testing.js': ['adapterSuite', 'bypassVectors', 'leaseCases', 'routeBypassSuite', 'searchLeases'],
+  './dist/testing.js': [
+    'adapterSuite',
+    'bypassVectors',
+    'fakeClock',
+    'faultyStore',
+    'leaseCases',
+    'routeBypassSuite',
+    'searchLeases',
+    'seededRandom',
+    'storeSuite',
+  ],
 }
 
 const load = async (file: string): Promise<Record<string, unknown>> => {

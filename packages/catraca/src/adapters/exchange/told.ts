@@ -9,8 +9,11 @@ export function forgetForged({ headers, rawHeaders }: NodeRequest): void {
   if (headers[toldHeader] === undefined || written.has(headers)) return
   delete (headers as Record<string, unknown>)[toldHeader]
   if (rawHeaders === undefined) return
-  for (let at = rawHeaders.length - 2; at >= 0; at -= 2) {
-    if (rawHeaders[at]?.toLowerCase() === toldHeader) rawHeaders.splice(at, 2)
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() !== toldHeader) continue
+    // Node counts on the length of this array.
+    rawHeaders[at] = `${toldHeader}-refused`
+    rawHeaders[at + 1] = ''
   }
 }
 

@@ -8,11 +8,11 @@ export class Collected {
     this.most = most
   }
 
-  /** Adds a copy of a chunk, since its owner may write into it again. False when it is too long, or no bytes. */
+  /** Adds a copy of a chunk, since its owner may write into it again; `slice` of a Node buffer is none. False when it is too long, or no bytes. */
   add(chunk: unknown): boolean {
     if (!isBytes(chunk)) this.bytes = Infinity
     else this.bytes += chunk.length
-    if (this.bytes <= this.most) this.chunks.push((chunk as Uint8Array).slice())
+    if (this.bytes <= this.most) this.chunks.push(new Uint8Array(chunk as Uint8Array))
     else this.chunks = []
     return this.bytes <= this.most
   }

@@ -82,6 +82,8 @@ export interface AdapterDriver<Q, S> {
   readonly refusalType?: string
   /** False where nothing answers for a handler that throws but what stands before the limits. Default true. */
   readonly answersErrors?: boolean
+  /** True where the server reads on what nobody read of a body, however long; otherwise the connection is closed in order. */
+  readonly drainsBodies?: boolean
   /** False where routes that nobody declared do not come to the limits. Default true. */
   readonly seesUnknownRoutes?: boolean
 }

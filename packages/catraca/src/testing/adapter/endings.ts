@@ -1,4 +1,4 @@
-import { equal, eventually, pause } from './check.ts'
+import { equal, eventually, pause } from '../check.ts'
 import { flight, left } from './guards.ts'
 import { type Declare, guardOf, simple } from './scene.ts'
 

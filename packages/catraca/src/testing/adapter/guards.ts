@@ -1,4 +1,4 @@
-import { equal, eventually, like } from './check.ts'
+import { equal, eventually, like } from '../check.ts'
 import { json } from './limits.ts'
 import { type Declare, guardOf, type Stage } from './scene.ts'
 

@@ -2,8 +2,8 @@ import { type AnyGuard, createGuard } from '../../http/guard.ts'
 import type { GuardOptions } from '../../http/guard-options.ts'
 import type { RateLimitOptions } from '../../http/simple-limit.ts'
 import type { PolicyDocument } from '../../policy/document.ts'
+import { eventually, pause } from '../check.ts'
 import type { AdapterDriver, AppLimit, AppRequest, AppRoute, RunningApp } from './app.ts'
-import { eventually, pause } from './check.ts'
 import { type Received, type Sent, Wire } from './wire.ts'
 
 /** The application of the suite while it runs, and its caller. */

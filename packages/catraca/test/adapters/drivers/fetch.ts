@@ -12,6 +12,7 @@ export function fetchDriver(rateLimit: typeof Limit): AdapterDriver<Request, Res
   return {
     connect: dial,
     answersErrors: false,
+    drainsBodies: true,
     header: ({ headers }, name) => headers.get(name) ?? undefined,
     status: ({ status }) => status,
     start({ limits, routes }) {

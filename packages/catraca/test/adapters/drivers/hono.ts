@@ -13,6 +13,7 @@ import { responseOf } from './web.ts'
 export function honoDriver(where: 'node' | 'elsewhere'): AdapterDriver<Context, Response> {
   return {
     connect: dial,
+    drainsBodies: where === 'elsewhere',
     header: ({ req }, name) => req.header(name),
     status: ({ status }) => status,
     start({ limits, routes }) {

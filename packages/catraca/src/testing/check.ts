@@ -1,4 +1,4 @@
-import { elapsedMs, later } from '../../core/clock.ts'
+import { elapsedMs, later } from '../core/clock.ts'
 
 /** Throws where two plain values differ. */
 export function equal(actual: unknown, expected: unknown, what: string): void {
