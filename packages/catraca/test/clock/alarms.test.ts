@@ -67,6 +67,16 @@ describe('alarms', () => {
   })
 })
 
+test('the timer keeps the process alive', () => {
+  const armed = vi.spyOn(globalThis, 'setTimeout')
+  alarmAfter(50_000_000, () => {})()
+  const cancel = alarmAfter(60_000_000, () => {})
+  const timers = armed.mock.results.map(({ value }) => value as NodeJS.Timeout)
+  expect(timers.at(-1)?.hasRef()).toBe(true)
+  cancel()
+  armed.mockRestore()
+})
+
 test('what was set under fake timers does not hold up what is set after them', async () => {
   vi.useFakeTimers({ now: Date.UTC(2020, 0, 1) })
   const cancel = alarmAfter(1_000_000_000, () => {})
