@@ -18,10 +18,12 @@ import {
   type Rules,
   type SomeKeys,
 } from './arguments.ts'
+import type { Line } from './line.ts'
 import { Reports } from './reports.ts'
 import { openSpread } from './spread.ts'
+import { behindQueues } from './wait-answers.ts'
 import { checkWait, type WaitOptions } from './wait-options.ts'
-import { behindQueues, type Line, Waiting } from './waiting.ts'
+import { Waiting } from './waiting.ts'
 
 /** Options of one question. */
 export interface TakeOptions {

@@ -22,11 +22,12 @@ import {
   type Rules,
   type SomeKeys,
 } from './arguments.ts'
+import type { Line } from './line.ts'
 import { Reports } from './reports.ts'
 import { openSpreadRemote } from './spread-remote.ts'
 import { storeEvents } from './store-events.ts'
 import { checkWait, type WaitOptions } from './wait-options.ts'
-import { type Line, Waiting } from './waiting.ts'
+import { Waiting } from './waiting.ts'
 
 /** Options of one question to a shared store, whose clock alone counts. */
 export interface SharedTakeOptions {

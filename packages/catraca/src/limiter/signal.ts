@@ -28,7 +28,7 @@ export function onAbort(signal: Signal, task: () => void): () => void {
 function watch(signal: Signal): Watched {
   const tasks = new Set<() => void>()
   const listener = (): void => {
-    for (const task of [...tasks].reverse()) task()
+    for (const task of [...tasks].toReversed()) task()
   }
   const known = { tasks, listener }
   watched.set(signal, known)

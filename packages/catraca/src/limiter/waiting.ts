@@ -1,47 +1,19 @@
 import { alarmAfter } from '../core/alarms.ts'
 import { monotonicUs } from '../core/clock.ts'
-import { type Decision, decide, knowingGivenBack, refusal, uncharged } from '../core/decision.ts'
+import { type Decision, decide, knowingGivenBack, uncharged } from '../core/decision.ts'
 import type { DenialReason } from '../core/reason.ts'
 import { Queue } from '../resilience/waiting/queue.ts'
 import { type Reservation, Reservations } from '../resilience/waiting/reservations.ts'
+import type { Answer, Line, Patient } from './line.ts'
 import { onAbort, type Signal } from './signal.ts'
-
-type Answer<T> = T | Promise<T>
-
-/** How a refusal by a policy is waited for: with a reserved time, in the order of arrival, or not at all. */
-export type Patience = 'reserve' | 'queue' | 'refuse'
-
-/** What one who waits asks: a stack of policies, each with its key. Answers may be promises; none rejects. */
-export interface Line {
-  /** Names each policy with its key, in the order of the stack: who waits at one name waits in one line. */
-  readonly places: readonly string[]
-  /** The policy that gives each request its time, a leaky queue; undefined for most stacks. */
-  readonly shaper: number | undefined
-  patience(place: number): Patience
-  /** Charges the whole stack, all or nothing. */
-  take(): Answer<Decision>
-  /** What {@link Line.take} would say. */
-  peek(): Answer<Decision>
-  /** Charges one policy if it starts at most `maxWaitUs` from now, as `Ledger.reserve`. */
-  reserve(place: number, maxWaitUs: number): Answer<Decision>
-  /** Charges all policies but one, all or nothing; asked only where there are others. */
-  takeRest(place: number): Answer<Decision>
-  /** Gives back what a decision charged; says how many units of the one policy came back. */
-  giveBack(decision: Decision): Answer<number>
-  /** A refusal for who gave up before anything was asked. */
-  unasked(): Decision
-}
-
-/** How long one waits, and what ends it. */
-export interface Patient {
-  readonly maxWaitUs: number
-  readonly signal: Signal | undefined
-}
+import { aborted, isPassing, longest, refusedAt, withPart } from './wait-answers.ts'
 
 interface Waiter {
   readonly line: Line
   /** Latest start, by the monotonic clock. */
   readonly untilUs: number
+  /** How long it may wait from the answer on that is asked for now: what a trip takes is not counted. */
+  patienceUs: number
   readonly signal: Signal | undefined
   /** The last answer. */
   last: Decision | undefined
@@ -74,7 +46,7 @@ export class Waiting {
   private readonly queues = new Map<string, { readonly queue: Queue<Waiter>; cancel: (() => void) | undefined }>()
   private closed = false
 
-  /** @param maxWaiting Who comes when so many wait is refused, `queue-full`. @param changed {@link Waiting.queues} came or went. */
+  /** @param maxWaiting Who comes when so many wait is refused, `queue-full`. @param changed A queue came or went. */
   constructor(maxWaiting: number, changed: () => void = () => {}) {
     this.maxWaiting = maxWaiting
     this.changed = changed
@@ -103,6 +75,7 @@ export class Waiting {
       const waiter: Waiter = {
         line,
         untilUs: monotonicUs() + maxWaitUs,
+        patienceUs: maxWaitUs,
         signal,
         last: undefined,
         reservation: undefined,
@@ -132,6 +105,7 @@ export class Waiting {
       if (waiter.reservation !== undefined) this.reservations.leave(waiter.reservation)
       waiter.reservation = undefined
       waiter.reserved = undefined
+      waiter.patienceUs = Math.max(0, waiter.untilUs - monotonicUs())
       this.begin(waiter)
     }
   }
@@ -139,7 +113,7 @@ export class Waiting {
   /** Ends all waits: `aborted`. */
   close(): void {
     this.closed = true
-    for (const waiter of [...this.waiters]) this.abort(waiter)
+    for (const waiter of [...this.waiters].toReversed()) this.abort(waiter)
   }
 
   /** Asks for the first time. */
@@ -151,14 +125,14 @@ export class Waiting {
     }
     const queued = this.anyQueue ? line.places.find((place) => this.queues.has(place)) : undefined
     if (queued === undefined) {
-      this.heard(
+      void this.heard(
         waiter,
         () => line.take(),
         (decision) => this.answered(waiter, decision),
       )
       return
     }
-    this.heard(
+    void this.heard(
       waiter,
       () => line.peek(),
       (decision) => {
@@ -179,7 +153,7 @@ export class Waiting {
     const waits = !decision.allowed && decision.waitUs < Infinity && isPassing(decision.reason)
     const patience = waits ? line.patience(place) : 'refuse'
     const holds = decision.source.rule.holds
-    const tooLong = !holds && monotonicUs() + decision.waitUs > waiter.untilUs
+    const tooLong = !holds && decision.waitUs > waiter.patienceUs
     if (patience === 'refuse' || tooLong) this.finish(waiter, decision)
     else if (patience === 'reserve') this.reserve(waiter, place)
     else this.join(waiter, line.places[place] as string, decision.waitUs, place)
@@ -187,15 +161,14 @@ export class Waiting {
 
   private reserve(waiter: Waiter, place: number): void {
     const { line } = waiter
-    if (this.isFull(waiter)) {
-      this.refuseAt(waiter, place, 'queue-full')
+    if (this.closed || this.isFull(waiter)) {
+      this.refuseAt(waiter, place, this.closed ? 'aborted' : 'queue-full')
       return
     }
     this.waiters.add(waiter)
-    const maxWaitUs = Math.max(0, waiter.untilUs - monotonicUs())
-    this.heard(
+    void this.heard(
       waiter,
-      () => line.reserve(place, maxWaitUs),
+      () => line.reserve(place, waiter.patienceUs),
       (reserved) => {
         if (waiter.done) {
           if (reserved.allowed) void line.giveBack(reserved)
@@ -226,7 +199,7 @@ export class Waiting {
       this.finish(waiter, reserved)
       return
     }
-    this.heard(
+    void this.heard(
       waiter,
       () => line.takeRest(place),
       (decision) => {
@@ -338,7 +311,7 @@ export class Waiting {
     const known = this.queues.get(place)
     const isFirst = known?.queue.first === waiter && !known.queue.asking
     if (!isFirst) {
-      this.heard(
+      void this.heard(
         waiter,
         () => waiter.line.peek(),
         (decision) => {
@@ -349,7 +322,7 @@ export class Waiting {
       )
       return
     }
-    this.heard(
+    void this.heard(
       waiter,
       () => waiter.line.take(),
       (decision) => {
@@ -369,7 +342,7 @@ export class Waiting {
   private refuseAt(waiter: Waiter, at: number, reason: DenialReason | undefined, refused?: Decision): void {
     const { last, line } = waiter
     if (last === undefined && line.places.length > 1) {
-      this.heard(
+      void this.heard(
         waiter,
         () => line.peek(),
         (decision) => {
@@ -379,21 +352,16 @@ export class Waiting {
       )
       return
     }
-    const known = last?.stack ?? [refused ?? line.unasked()]
-    const parts = known.map((one, index) => {
-      if (index !== at) return uncharged(one)
-      const own = refused ?? one
-      if (reason === undefined && !own.allowed) return own
-      const waitUs = Math.max(own.allowed ? 0 : own.waitUs, this.queueWaitUs(line.places[at] as string))
-      return refusal(own, reason ?? own.source.rule.denial, waitUs)
-    })
-    this.finish(waiter, parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0))
+    const known = last ?? refused ?? line.unasked()
+    const current = refused === undefined ? known : withPart(known, at, refused)
+    this.finish(waiter, refusedAt(current, at, reason, this.queueWaitUs(line.places[at] as string)))
   }
 
   private abort(waiter: Waiter): void {
     if (waiter.done) return
     const { line, last, reserved, reservation } = waiter
-    const known = reserved === undefined ? last : decideWith(last, reserved, line, reservation)
+    const at = reservation === undefined ? -1 : line.places.indexOf(reservation.place)
+    const known = last !== undefined && reserved !== undefined ? withPart(last, at, reserved) : (last ?? reserved)
     const decision = known === undefined ? line.unasked() : aborted(known)
     waiter.reservation = undefined
     waiter.reserved = undefined
@@ -411,15 +379,15 @@ export class Waiting {
       const entry: Reservation<Waiter> = next
       const decision = this.aborted.get(entry) as Decision
       const { unit } = decision.source.rule.script
-      const answer = entry.ticket.line.giveBack(knowingGivenBack(decision, reservations.levelsBehind(entry)))
+      const answer = entry.ticket.line.giveBack(knowingGivenBack(decision, reservations.ask(entry)))
       if (answer instanceof Promise) {
         void answer.then((units) => {
-          const after = reservations.gaveBack(entry, units * unit)
+          const after = reservations.gaveBack(entry, Math.round(units * unit))
           if (after !== undefined) this.giveBack(after, this.aborted.get(after) as Decision)
         })
         return
       }
-      next = reservations.gaveBack(entry, answer * unit)
+      next = reservations.gaveBack(entry, Math.round(answer * unit))
     }
   }
 
@@ -469,64 +437,4 @@ export class Waiting {
     }
     return undefined
   }
-}
-
-/**
- * What a stack answers to who does not wait in line: where others do, it refuses, so that they are not overtaken.
- * `waits` are those of {@link Waiting.queueWaitUs}.
- */
-export function behindQueues(decision: Decision, waits: readonly number[]): Decision {
-  const parts = decision.stack.map((one, at) => {
-    const waitUs = waits[at] as number
-    if (waitUs === 0) return uncharged(one)
-    return one.waitUs === Infinity && !one.allowed
-      ? one
-      : refusal(
-          one,
-          one.allowed ? one.source.rule.denial : (one.reason as DenialReason),
-          Math.max(one.waitUs, waitUs),
-          0,
-        )
-  })
-  return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
-}
-
-/** Refusals that end by themselves; a block and a store that is closed are not waited for. */
-function isPassing(reason: Decision['reason']): boolean {
-  return reason === 'limited' || reason === 'concurrency' || reason === 'quota'
-}
-
-/** The place of the policy that refuses for the longest. */
-function longest({ stack }: Decision): number {
-  let at = 0
-  let waitUs = -1
-  stack.forEach((one, index) => {
-    if (one.allowed || one.waitUs <= waitUs) return
-    at = index
-    waitUs = one.waitUs
-  })
-  return at
-}
-
-/** What is known of a stack while one of its policies is reserved. */
-function decideWith(
-  last: Decision | undefined,
-  reserved: Decision,
-  line: Line,
-  reservation: Reservation<Waiter> | undefined,
-): Decision {
-  if (last === undefined || last.stack.length === 1) return reserved
-  const at = reservation === undefined ? -1 : line.places.indexOf(reservation.place)
-  return decide(
-    last.stack.map((one, index) => (index === at ? reserved : one)),
-    0,
-  )
-}
-
-/** A refusal of all that did not pass at once, for who gave up. */
-function aborted({ stack }: Decision): Decision {
-  const parts = stack.map((one) =>
-    one.allowed && one.waitUs === 0 ? uncharged(one) : refusal(one, 'aborted', one.waitUs),
-  )
-  return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
 }

@@ -11,7 +11,7 @@ afterEach(() => {
 })
 
 interface Act {
-  readonly kind: 'take' | 'wait' | 'wait' | 'abort' | 'pause'
+  readonly kind: 'take' | 'wait' | 'abort' | 'pause'
   readonly cost: number
   readonly which: number
   readonly ms: number

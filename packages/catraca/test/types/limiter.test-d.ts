@@ -87,6 +87,21 @@ describe('answers', () => {
     expectTypeOf(single.on('decision', () => {})).toEqualTypeOf<() => void>()
   })
 
+  test('are promised by wait alone', () => {
+    expectTypeOf(single.wait('k')).toEqualTypeOf<Promise<Decision>>()
+    expectTypeOf(single.wait('k', { cost: 2, maxWaitMs: 10, signal: new AbortController().signal })).toEqualTypeOf<
+      Promise<Decision>
+    >()
+    expectTypeOf(single.takeUpTo('k', 5, { now: 0 })).toEqualTypeOf<Decision>()
+    expectTypeOf(single.settle(single.take('k'), 0)).toEqualTypeOf<number>()
+    // @ts-expect-error wait goes by the clock
+    void single.wait('k', { now: 0 })
+    // @ts-expect-error tenant is missing
+    void stack.wait({ user: 'u' })
+    // @ts-expect-error a number of units is needed
+    single.takeUpTo('k')
+  })
+
   test('can be used with using', () => {
     const inFlight = createLimiter(concurrency({ limit: 1 }))
     expectTypeOf(inFlight.take('k')).toExtend<Disposable & AsyncDisposable>()

@@ -4,8 +4,10 @@ import {
   type Health,
   type Limiter,
   memoryStore,
+  quota,
   type RemoteStore,
   type SharedLimiter,
+  slidingLog,
   tokenBucket,
 } from 'catraca'
 import { describe, expectTypeOf, test } from 'vitest'
@@ -43,6 +45,21 @@ describe('the type of a limiter follows its store', () => {
     void stack.take('u')
     // @ts-expect-error the store has its own clock
     void single.take('k', { now: 0 })
+  })
+
+  test('wait is there where a rule reserves', () => {
+    expectTypeOf(single.wait('k', { maxWaitMs: 5 })).toEqualTypeOf<Promise<Decision>>()
+    const mixed = createLimiter({ pace: rule, day: quota({ limit: 1, period: 'day' }) }, { name: 'mixed', store })
+    expectTypeOf(mixed.wait({ pace: 'k', day: 'k' })).toEqualTypeOf<Promise<Decision>>()
+    // @ts-expect-error day is missing
+    void mixed.wait({ pace: 'k' })
+    const window = createLimiter(slidingLog({ limit: 1, window: '1s' }), { name: 'window', store })
+    // @ts-expect-error a log cannot be waited for in a shared store
+    void window.wait('k')
+    expectTypeOf(window.takeUpTo('k', 5)).toEqualTypeOf<Promise<Decision>>()
+    expectTypeOf<ReturnType<typeof window.settle>>().toEqualTypeOf<Promise<number>>()
+    // @ts-expect-error the store has its own clock
+    void single.takeUpTo('k', 5, { now: 0 })
   })
 
   test('options that need a remote store are refused without one', () => {

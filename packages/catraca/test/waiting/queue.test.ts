@@ -17,7 +17,7 @@ describe('permits', () => {
     const [first, second] = [limiter.take('k'), limiter.take('k')]
     const watch = new Watch()
     for (const name of ['a', 'b', 'c']) watch.on(name, limiter.wait('k'))
-    const take = vi.spyOn(limiter['ledger' as never] as { applyOne: () => Decision }, 'applyOne')
+    const take = vi.spyOn((limiter as unknown as { ledger: { applyOne: () => Decision } }).ledger, 'applyOne')
     await vi.advanceTimersByTimeAsync(5_000)
     expect(take).not.toHaveBeenCalled()
     first.release()

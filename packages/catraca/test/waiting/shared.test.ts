@@ -29,7 +29,7 @@ function two<R extends Rules>(
   const first = new FaultyStore()
   const stores: [FaultyStore, FaultyStore] = [first, new FaultyStore(first)]
   const make = (store: FaultyStore) =>
-    createLimiter(rules, { name: 'api', store, storeFailure: { expectedInstances: 2 }, ...options }) as SharedLimiter<R>
+    createLimiter<R>(rules, { name: 'api', store, storeFailure: { expectedInstances: 2 }, ...options })
   return { stores, limiters: [make(stores[0]), make(stores[1])] }
 }
 
@@ -157,7 +157,7 @@ describe('wait over a shared store', () => {
     expect(watch.passed).toEqual(['0@0', '1@0', '2@0', '3@0', '4@0'])
     limiters[0].close()
     await settle()
-    expect(watch.refused).toEqual(['6@0 aborted', '5@0 aborted'].toSorted())
+    expect(watch.refused.toSorted()).toEqual(['5@0 aborted', '6@0 aborted'])
     expect((await limiters[1].peek('k')).retryAfterMs).toBe(100)
     await expect(limiters[0].wait('k')).rejects.toMatchObject({ code: 'CATRACA_LIMITER_CLOSED' })
   })

@@ -4,7 +4,9 @@ export interface Reservation<T> {
   readonly startUs: number
   readonly place: string
   /** @internal */
-  state: 'waits' | 'aborted' | 'gone'
+  state: 'waits' | 'aborted' | 'asked' | 'gone'
+  /** @internal True where it ended the line when it was asked to be given back. */
+  askedLast: boolean
   /** @internal Levels that had been given back from the end of the line when it came. */
   readonly sinceLevels: number
   /** @internal Levels of others behind it that were given back while others still waited behind those. */
@@ -33,7 +35,15 @@ export class Reservations<T> {
   add(place: string, ticket: T, startUs: number): Reservation<T> {
     const line = this.lines.get(place) ?? { entries: [], first: 0, levels: 0 }
     this.lines.set(place, line)
-    const entry: Reservation<T> = { ticket, startUs, place, state: 'waits', sinceLevels: line.levels, midLevels: 0 }
+    const entry: Reservation<T> = {
+      ticket,
+      startUs,
+      place,
+      state: 'waits',
+      askedLast: false,
+      sinceLevels: line.levels,
+      midLevels: 0,
+    }
     line.entries.push(entry)
     return entry
   }
@@ -46,9 +56,17 @@ export class Reservations<T> {
     this.shorten(entry.place, line, entry.startUs)
   }
 
-  /** One gave up: it is to be given back now. */
+  /** One gave up: {@link Reservations.ask} for it now. */
   abort(entry: Reservation<T>): void {
     if (entry.state === 'waits') entry.state = 'aborted'
+  }
+
+  /** One that gave up is asked to be given back: what {@link Reservations.levelsBehind} it. */
+  ask(entry: Reservation<T>): number {
+    const levels = this.levelsBehind(entry)
+    entry.state = 'asked'
+    entry.askedLast = this.lastOf(entry) === entry
+    return levels
   }
 
   /**
@@ -60,35 +78,37 @@ export class Reservations<T> {
     const line = this.lines.get(entry.place)
     if (line === undefined) return 0
     const fromTheEnd = line.levels - entry.sinceLevels
-    const exact = entry.state === 'waits' || line.entries[line.entries.length - 1] === entry
+    const exact = entry.state === 'waits' || this.lastOf(entry) === entry
     return exact ? fromTheEnd + entry.midLevels : fromTheEnd
   }
 
   /**
-   * What became of one that was to be given back: `levels` of it were, 0 where others are behind it. Returns the one that
-   * is to be given back next, which now ends the line.
+   * The answer to {@link Reservations.ask}: `levels` of it were given back, 0 where others are behind it. Returns the one
+   * that is to be asked for next, as it ends the line now.
    */
   gaveBack(entry: Reservation<T>, levels: number): Reservation<T> | undefined {
     const line = this.lines.get(entry.place)
-    if (line === undefined || entry.state !== 'aborted') return undefined
-    if (levels === 0) {
-      this.shorten(entry.place, line, -Infinity)
-      return undefined
-    }
-    entry.state = 'gone'
+    if (line === undefined || entry.state !== 'asked') return undefined
     const { entries } = line
-    const wasLast = entries[entries.length - 1] === entry
-    if (wasLast) line.levels += levels
-    else for (let at = line.first; entries[at] !== entry; at++) (entries[at] as Reservation<T>).midLevels += levels
+    entry.state = levels === 0 ? 'aborted' : 'gone'
+    if (this.lastOf(entry) === entry) line.levels += levels
+    else if (levels > 0) {
+      for (let at = line.first; entries[at] !== entry; at++) (entries[at] as Reservation<T>).midLevels += levels
+    }
     this.shorten(entry.place, line, -Infinity)
     const last = entries[entries.length - 1]
-    return wasLast && last?.state === 'aborted' ? last : undefined
+    // Not the same again, unless others have left the end since it was asked.
+    return last?.state === 'aborted' && (last !== entry || !entry.askedLast) ? last : undefined
   }
 
   /** Those who wait at a place, in their order. */
   waitingAt(place: string): T[] {
     const waiting = this.lines.get(place)?.entries.filter(({ state }) => state === 'waits') ?? []
     return waiting.map(({ ticket }) => ticket)
+  }
+
+  private lastOf({ place }: Reservation<T>): Reservation<T> | undefined {
+    return this.lines.get(place)?.entries.at(-1)
   }
 
   /** Keys with a line. */
@@ -101,8 +121,10 @@ export class Reservations<T> {
     const { entries } = line
     while (entries[entries.length - 1]?.state === 'gone' && entries.length > line.first) entries.pop()
     while (line.first < entries.length) {
-      const { state, startUs } = entries[line.first] as Reservation<T>
-      if (state === 'waits' || (state === 'aborted' && startUs > passedUs)) break
+      const front = entries[line.first] as Reservation<T>
+      const { state, startUs } = front
+      if (state === 'waits' || (state !== 'gone' && startUs > passedUs)) break
+      front.state = 'gone'
       line.first++
     }
     if (line.first * 2 > entries.length) {
