@@ -14,13 +14,27 @@ import {
 } from './lib/bench.mjs'
 import { load, startServer } from './lib/load.mjs'
 
-/** What does a limit add to a request of node:http and Express, beside express-rate-limit? */
+/** What does a limit add to a request of node:http, Express, Fastify and Hono, beside the limiter each is used with? */
 const { json, quick } = options('bench:http')
 prepare()
 setupCommand('wrk', 'wrk')
 process.chdir(folder)
 
-const variants = ['node', 'node catraca', 'node guard', 'express', 'express catraca', 'express express-rate-limit']
+/** Of each framework: its limiter, and the bars. `cpu`: what we add to a request, µs or a part of what the peer adds. */
+const frameworks = [
+  { name: 'node', peer: undefined, cpu: 1.5, rate: undefined },
+  { name: 'fastify', peer: '@fastify/rate-limit', cpu: 0.8, rate: 1.05 },
+  { name: 'express', peer: 'express-rate-limit', cpu: 0.3, rate: 1.2 },
+  { name: 'hono', peer: 'hono-rate-limiter', cpu: 0.4, rate: 1.35 },
+]
+const variants = [
+  ...frameworks.flatMap(({ name, peer }) => [
+    name,
+    `${name} catraca`,
+    ...(peer === undefined ? [] : [`${name} ${peer}`]),
+  ]),
+  'node guard',
+]
 const rounds = quick ? 2 : 8
 const seconds = quick ? 1 : 2
 const script = fileURLToPath(new URL('http/server.mjs', import.meta.url))
@@ -44,65 +58,59 @@ for (let round = 0; round < rounds; round++) {
 progress(done, done, 'done')
 
 /** Median of what a variant adds in each round to its bare server, and the middle half of it. */
-function added(name, bare) {
-  const differences = runs[name].map(({ us }, round) => us - runs[bare][round].us).toSorted((a, b) => a - b)
+function added(name) {
+  const bare = runs[name.split(' ')[0]]
+  const differences = runs[name].map(({ us }, round) => us - bare[round].us).toSorted((a, b) => a - b)
   const at = (share) => differences[Math.round(share * (differences.length - 1))]
   return { median: median(differences), from: at(0.25), to: at(0.75) }
 }
 
-const simple = added('node catraca', 'node')
-const guard = added('node guard', 'node')
-const express = added('express catraca', 'express')
-const peer = added('express express-rate-limit', 'express')
-const bars = [
-  {
-    bar: '`rateLimit({ limit, window })` on node:http adds at most 1.5 µs',
-    value: simple.median,
-    met: simple.median <= 1.5,
-    unit: 'µs',
-  },
-  {
-    bar: 'a guard with five policies on node:http adds at most 4 µs',
-    value: guard.median,
-    met: guard.median <= 4,
-    unit: 'µs',
-  },
-  {
-    bar: 'on Express at most 0.3x of what express-rate-limit adds',
-    value: express.median / peer.median,
-    met: express.median <= 0.3 * peer.median,
-    unit: 'x',
-  },
-]
-const results = { machine: machine(), rounds, seconds, runs, added: { simple, guard, express, peer }, bars }
+/** Median of the ratio of requests per second in each round. */
+function faster(name, than) {
+  return median(runs[name].map(({ perSecond }, round) => perSecond / runs[than][round].perSecond))
+}
+
+const bars = frameworks.flatMap(({ name, peer, cpu, rate }) => {
+  const us = added(`${name} catraca`).median
+  if (peer === undefined) {
+    const what = '`rateLimit({ limit, window })` on node:http adds at most 1.5 µs'
+    return [{ bar: what, value: us, met: us <= cpu, unit: ' µs' }]
+  }
+  const ratio = us / added(`${name} ${peer}`).median
+  const quick = faster(`${name} catraca`, `${name} ${peer}`)
+  return [
+    { bar: `on ${name} at most ${cpu}x of the CPU that ${peer} adds`, value: ratio, met: ratio <= cpu, unit: 'x' },
+    { bar: `on ${name} at least ${rate}x the requests of ${peer}`, value: quick, met: quick >= rate, unit: 'x' },
+  ]
+})
+const extra = Object.fromEntries(variants.filter((name) => name.includes(' ')).map((name) => [name, added(name)]))
+const results = { machine: machine(), rounds, seconds, runs, added: extra, bars }
 if (json) console.log(JSON.stringify(results))
 else {
-  const of = (name, extra) => {
+  const rows = variants.map((name) => {
     const cpu = median(runs[name].map(({ us }) => us))
     const rate = median(runs[name].map(({ perSecond }) => perSecond))
-    const spread =
-      extra === undefined ? '' : `${extra.median.toFixed(2)} (${extra.from.toFixed(2)} to ${extra.to.toFixed(2)})`
+    const { median: middle, from, to } = extra[name] ?? {}
+    const spread = middle === undefined ? '' : `${middle.toFixed(2)} (${from.toFixed(2)} to ${to.toFixed(2)})`
     return [name, cpu.toFixed(1), spread, String(Math.round(rate))]
-  }
-  const rows = [
-    of('node'),
-    of('node catraca', simple),
-    of('node guard', guard),
-    of('express'),
-    of('express catraca', express),
-    of('express express-rate-limit', peer),
+  })
+  const versions = [
+    'express',
+    'express-rate-limit',
+    'fastify',
+    '@fastify/rate-limit',
+    'hono',
+    '@hono/node-server',
+    'hono-rate-limiter',
   ]
   const text = [
     '## HTTP servers',
     '',
-    `What does a limit add to a request? Hello world, ${rounds} interleaved rounds of ${seconds} s with wrk and 32 connections; CPU of the server's process per request. ${machine()}; express ${versionOf('express')}, express-rate-limit ${versionOf('express-rate-limit')} (draft-8 fields, as ours).`,
+    `What does a limit add to a request? Hello world, ${rounds} interleaved rounds of ${seconds} s with wrk and 32 connections; CPU of the server's process per request. All limiters send header fields. ${machine()}; ${versions.map((name) => `${name} ${versionOf(name)}`).join(', ')}.`,
     '',
     table(['', 'CPU µs per request', 'added: median (middle half)', 'requests/s'], rows),
     '',
-    ...bars.map(
-      ({ bar, value, met, unit }) =>
-        `- ${bar}: **${met ? 'met' : 'missed'}**, ${value.toFixed(2)}${unit === 'x' ? 'x' : ` ${unit}`}`,
-    ),
+    ...bars.map(({ bar, value, met, unit }) => `- ${bar}: **${met ? 'met' : 'missed'}**, ${value.toFixed(2)}${unit}`),
   ].join('\n')
   console.log(text)
   if (!quick) writePart('http', text)

@@ -1,13 +1,22 @@
 import { createServer } from 'node:http'
-import { rateLimit as ours } from 'catraca/express'
+import fastifyRateLimit from '@fastify/rate-limit'
+import { createAdaptorServer } from '@hono/node-server'
+import { getConnInfo } from '@hono/node-server/conninfo'
+import { rateLimit as forExpress } from 'catraca/express'
+import { rateLimit as forFastify } from 'catraca/fastify'
+import { rateLimit as forHono } from 'catraca/hono'
 import { createGuard } from 'catraca/http'
 import { rateLimit } from 'catraca/node'
 import express from 'express'
 import { rateLimit as expressRateLimit } from 'express-rate-limit'
+import { fastify } from 'fastify'
+import { Hono } from 'hono'
+import { rateLimiter } from 'hono-rate-limiter'
 import { report } from '../lib/load.mjs'
 
 // Never reached, so that only the counting is measured.
 const limit = 1_000_000_000
+const ours = { limit, window: '1m' }
 const rule = { algorithm: 'token-bucket', limit, window: '1m' }
 const guard = () =>
   createGuard({
@@ -30,18 +39,45 @@ const withExpress = (middleware) => {
   const app = express()
   if (middleware !== undefined) app.use(middleware)
   app.get('/', (_request, response) => response.send('hello world'))
-  return app
+  return createServer(app)
+}
+const withFastify = async (plugin, options) => {
+  const app = fastify()
+  if (plugin !== undefined) await app.register(plugin, options)
+  app.get('/', (_request, reply) => void reply.send('hello world'))
+  await app.ready()
+  return app.server
+}
+const withHono = (middleware) => {
+  const app = new Hono()
+  if (middleware !== undefined) app.use(middleware)
+  app.get('/', (c) => c.text('hello world'))
+  return createAdaptorServer({ fetch: app.fetch })
 }
 
 const variants = {
-  node: () => hello,
-  'node catraca': () => rateLimit({ limit, window: '1m' })(hello),
-  'node guard': () => rateLimit(guard())(hello),
+  node: () => createServer(hello),
+  'node catraca': () => createServer(rateLimit(ours)(hello)),
+  'node guard': () => createServer(rateLimit(guard())(hello)),
   express: () => withExpress(),
-  'express catraca': () => withExpress(ours({ limit, window: '1m' })),
+  'express catraca': () => withExpress(forExpress(ours)),
   'express express-rate-limit': () =>
     withExpress(expressRateLimit({ limit, windowMs: 60_000, standardHeaders: 'draft-8', legacyHeaders: false })),
+  fastify: () => withFastify(),
+  'fastify catraca': () => withFastify(forFastify(ours)),
+  'fastify @fastify/rate-limit': () => withFastify(fastifyRateLimit, { max: limit, timeWindow: 60_000 }),
+  hono: () => withHono(),
+  'hono catraca': () => withHono(forHono(ours)),
+  'hono hono-rate-limiter': () =>
+    withHono(
+      rateLimiter({
+        limit,
+        windowMs: 60_000,
+        standardHeaders: 'draft-7',
+        keyGenerator: (c) => getConnInfo(c).remote.address ?? '',
+      }),
+    ),
 }
 
-const server = createServer(variants[process.argv[2]]())
+const server = await variants[process.argv[2]]()
 server.listen(0, '127.0.0.1', () => report(server.address().port))

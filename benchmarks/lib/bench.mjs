@@ -28,7 +28,8 @@ export function options(command = 'bench:memory') {
 export function prepare() {
   setup()
   build()
-  if (!existsSync(join(folder, 'node_modules/rate-limiter-flexible'))) {
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  if (!Object.keys(dependencies).every((name) => existsSync(join(folder, 'node_modules', name)))) {
     run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel', 'error'], { cwd: folder })
   }
 }
