@@ -1,6 +1,6 @@
 import { nowUs as clockUs } from '../core/clock.ts'
 import { checkActualCost, checkCost } from '../core/cost.ts'
-import { type Decision, decide, type Issuer, type Source, settled, unaskedOf } from '../core/decision.ts'
+import { type Decision, decide, type Issuer, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
@@ -18,7 +18,7 @@ import {
   type Rules,
   type SomeKeys,
 } from './arguments.ts'
-import type { Line } from './line.ts'
+import { memoryLine, placeOf } from './lines.ts'
 import { Reports } from './reports.ts'
 import { openSpread } from './spread.ts'
 import { behindQueues } from './wait-answers.ts'
@@ -143,7 +143,11 @@ export class Limiter<R extends Rules> implements Issuer {
   async wait(keys: Keys<R>, options: WaitOptions = {}): Promise<Decision> {
     this.checkOpen()
     const wait = checkWait(options)
-    const decision = await this.waiting.wait(this.lineOf(this.textsOf(keys), wait.cost), wait)
+    const texts = this.textsOf(keys)
+    const line = memoryLine(this.ledger, this.policies, texts, wait.cost, (charge) =>
+      this.askTexts(texts, wait.cost, this.blocks.any ? clockUs() : undefined, charge),
+    )
+    const decision = await this.waiting.wait(line, wait)
     if (this.reports) this.events.decided(decision)
     return decision
   }
@@ -311,38 +315,6 @@ export class Limiter<R extends Rules> implements Issuer {
       : this.ledger.applyOne(keys[0] as string, cost, nowUs, charge)
   }
 
-  /** What one who waits asks. */
-  private lineOf(keys: readonly string[], cost: number): Line {
-    const { policies, ledger } = this
-    const ask = (charge: boolean): Decision =>
-      this.askTexts(keys, cost, this.blocks.any ? clockUs() : undefined, charge)
-    const others = (place: number): number[] => [...keys.keys()].filter((index) => index !== place)
-    const shaper = policies.findIndex(({ rule }) => rule.algorithm === 'leaky-queue')
-    return {
-      places: keys.map((key, policy) => placeOf(policy, key)),
-      shaper: shaper < 0 ? undefined : shaper,
-      patience: (place) => (policies[place]?.rule.reserves === true ? 'reserve' : 'queue'),
-      take: () => ask(true),
-      peek: () => ask(false),
-      reserve: (place, maxWaitUs) => ledger.reserve(place, keys[place] as string, cost, undefined, maxWaitUs),
-      takeRest: (place) => {
-        const members = others(place)
-        const texts = members.map((index) => keys[index] as string)
-        const costs = members.map(() => cost)
-        return ledger.applySome(members, texts, costs, undefined, true)
-      },
-      giveBack: (decision) => {
-        let given = 0
-        for (const one of decision.stack) given = ledger.refund(one, one.cost, clockUs())
-        return given
-      },
-      unasked: () => {
-        const parts = policies.map((source, index) => unaskedOf(source, keys[index] as string, cost, clockUs()))
-        return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
-      },
-    }
-  }
-
   /** Units may have come back: who waits in a queue for them is asked for. */
   private freed(decision: Decision): void {
     if (!this.waiting.anyQueue) return
@@ -407,11 +379,6 @@ export class Limiter<R extends Rules> implements Issuer {
 
 const takeOptions = ['cost', 'now'] as const
 const upToOptions = ['now'] as const
-
-/** Names a policy with a key, for those who wait. */
-function placeOf(policy: number, key: string): string {
-  return `${policy}:${key}`
-}
 
 /** Microseconds stay below 2^53. */
 const maxNowMs = 9_000_000_000_000

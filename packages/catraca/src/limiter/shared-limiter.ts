@@ -1,6 +1,5 @@
-import { nowUs as clockUs } from '../core/clock.ts'
 import { checkActualCost, checkCost } from '../core/cost.ts'
-import { type Decision, decide, type Issuer, type Source, settled, unaskedOf } from '../core/decision.ts'
+import { type Decision, type Issuer, type Source, settled } from '../core/decision.ts'
 import { type Duration, durationUs } from '../core/duration.ts'
 import { CatracaError, show } from '../core/errors.ts'
 import type { EventName, Listener, Listeners } from '../core/events.ts'
@@ -22,7 +21,7 @@ import {
   type Rules,
   type SomeKeys,
 } from './arguments.ts'
-import type { Line } from './line.ts'
+import { placeOf, remoteLine } from './lines.ts'
 import { Reports } from './reports.ts'
 import { openSpreadRemote } from './spread-remote.ts'
 import { storeEvents } from './store-events.ts'
@@ -190,9 +189,10 @@ export class SharedLimiter<R extends Rules> {
    */
   readonly wait = (async (keys: Keys<R>, options: WaitOptions = {}): Promise<Decision> => {
     const wait = checkWait(options)
-    const { texts, tags, costs } = this.read(keys, { cost: wait.cost })
+    const { texts, tags } = this.read(keys, { cost: wait.cost })
     if (!this.policies.some(({ rule }) => rule.reserves)) throw waitUnsupported(this.name)
-    const decision = await this.waiting.wait(this.lineOf({ texts, tags, costs }), wait)
+    const line = remoteLine(this.ledger, this.policies, texts, tags, wait.cost)
+    const decision = await this.waiting.wait(line, wait)
     if (this.reports) this.events.decided(decision)
     return decision
   }) as unknown as SharedWait<R>
@@ -333,34 +333,6 @@ export class SharedLimiter<R extends Rules> {
     return { texts, tags, costs: cost === 1 ? this.units : texts.map(() => cost) }
   }
 
-  /** What one who waits asks. */
-  private lineOf({ texts, tags, costs }: Asked): Line {
-    const { ledger, policies, members } = this
-    const cost = costs[0] as number
-    const shaper = policies.findIndex(({ rule }) => rule.algorithm === 'leaky-queue')
-    return {
-      places: texts.map((key, policy) => placeOf(policy, key, tags?.[policy])),
-      shaper: shaper < 0 ? undefined : shaper,
-      patience: (place) => (policies[place]?.rule.reserves === true ? 'reserve' : 'refuse'),
-      take: () => ledger.tryApply(members, texts, tags, costs) ?? ledger.apply(members, texts, tags, costs, true),
-      peek: () => ledger.apply(members, texts, tags, costs, false),
-      reserve: (place, maxWaitUs) => ledger.reserve(place, texts[place] as string, tags?.[place], cost, maxWaitUs),
-      takeRest: (place) => {
-        const others = <T>(all: readonly T[]): T[] => all.filter((_, index) => index !== place)
-        const own = tags === undefined ? undefined : others(tags)
-        return ledger.apply(others(members), others(texts), own, others(costs), true)
-      },
-      giveBack: async (decision) => {
-        const given = await Promise.all(decision.stack.map((one) => ledger.refund(one, one.cost)))
-        return given[0] as number
-      },
-      unasked: () => {
-        const parts = policies.map((source, index) => unaskedOf(source, texts[index] as string, cost, clockUs()))
-        return parts.length === 1 ? (parts[0] as Decision) : decide(parts, 0)
-      },
-    }
-  }
-
   private async refundOne(one: Decision, units: number): Promise<number> {
     const given = await this.ledger.refund(one, units)
     // Permits may have been released before; they say nothing about what the other policies gave back.
@@ -396,11 +368,6 @@ interface Asked {
 }
 
 const takeOptions = ['cost'] as const
-
-/** Names a policy with a key where it stands, for those who wait. */
-function placeOf(policy: number, key: string, tag: string | undefined): string {
-  return tag === undefined ? `${policy}:${key}` : `${policy}:${tag.length}:${tag}${key}`
-}
 
 function waitUnsupported(name: string): CatracaError {
   return new CatracaError(

@@ -40,6 +40,16 @@ describe('alarms', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  test('sleeps once: the timer is armed for the whole millisecond after its time', () => {
+    const armed = vi.spyOn(globalThis, 'setTimeout')
+    let rang = 0
+    alarmAfter(1_500, () => rang++)
+    vi.advanceTimersByTime(2)
+    expect(rang).toBe(1)
+    expect(armed.mock.calls.map(([, ms]) => ms)).toEqual([2])
+    armed.mockRestore()
+  })
+
   test('one that rings may cancel another of the same instant, and set one that rings later', () => {
     const rang: string[] = []
     const cancel = { other: () => {} }

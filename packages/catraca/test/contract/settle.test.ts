@@ -107,9 +107,12 @@ test('a debt is paid before anything passes', () => {
 })
 
 test('a key in debt is not forgotten at the bound of the store', () => {
-  const limiter = createLimiter(tokenBucket(ten), { store: memoryStore({ maxKeys: 4, seed: 1 }) })
+  const store = memoryStore({ maxKeys: 4, seed: 1 })
+  const limiter = createLimiter(tokenBucket(ten), { store })
+  const longer = createLimiter(tokenBucket({ limit: 10, window: '1h' }), { name: 'longer', store })
   limiter.settle(limiter.take('k', { now: 0 }), 20)
-  for (let key = 0; key < 200; key++) limiter.take(`other${key}`, { now: 0, cost: 10 })
+  // All of them end later, so that the debt would be the first to go.
+  for (let key = 0; key < 200; key++) longer.take(`other${key}`, { now: 0, cost: 10 })
   expect(limiter.take('k', { now: 0 }).allowed).toBe(false)
 })
 

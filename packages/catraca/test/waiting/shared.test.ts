@@ -82,28 +82,37 @@ describe('wait over a shared store', () => {
     expect(watch.passed).toEqual(['b@300'])
   })
 
-  test('an aborted one whose answer is under way is answered at once, and gives back what comes', async () => {
-    const { stores, limiters } = two(pace)
-    await limiters[0].take('k', { cost: 3 })
-    const hold = async (begin: () => Promise<Decision>, abort: AbortController): Promise<Decision> => {
-      let open = (): void => {}
-      stores[0].until = new Promise<void>((resolve) => {
-        open = resolve
-      })
-      const waiting = begin()
+  test.each(['take', 'reserve'] as const)(
+    'an aborted one whose %s is under way is answered at once, and gives back what comes',
+    async (stage) => {
+      const { stores, limiters } = two(pace)
+      await limiters[0].take('k', { cost: stage === 'take' ? 3 : 5 })
+      const gate = (): (() => void) => {
+        let open = (): void => {}
+        stores[0].until = new Promise<void>((resolve) => {
+          open = resolve
+        })
+        return open
+      }
+      let open = gate()
+      const abort = new AbortController()
+      const waiting = limiters[0].wait('k', { signal: abort.signal })
       await settle()
+      if (stage === 'reserve') {
+        const first = open
+        open = gate()
+        first()
+        await settle()
+      }
+      expect(stores[0].sent.at(-1)).toBe(stage === 'take' ? 'apply' : 'reserve')
       abort.abort()
-      const decision = await waiting
+      expect(await waiting).toMatchObject({ allowed: false, reason: 'aborted', charged: 0 })
       open()
       await settle()
-      return decision
-    }
-    const first = new AbortController()
-    expect(await hold(() => limiters[0].wait('k', { signal: first.signal }), first)).toMatchObject({
-      reason: 'aborted',
-    })
-    expect((await limiters[1].peek('k')).remaining).toBe(2)
-  })
+      const { remaining, retryAfterMs } = await limiters[1].peek('k')
+      expect([remaining, retryAfterMs]).toEqual(stage === 'take' ? [2, 0] : [0, 100])
+    },
+  )
 
   test('a stack of a bucket and a window: a window that refuses is final, at once and at the end of the wait', async () => {
     const { limiters } = two({ pace, day: fixedWindow({ limit: 7, window: '1d' }) })
