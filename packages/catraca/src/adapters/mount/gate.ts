@@ -136,13 +136,25 @@ class GuardGate<Q, S> implements Gate<Q, S> {
 /** A decision of one limit, which holds nothing and asks for nothing. */
 class SimplePass implements Pass {
   readonly decision: Decision
-  readonly holds = false
-  readonly keep = undefined
-  readonly keepBytes = 0
-  readonly told = undefined
 
   constructor(decision: Decision) {
     this.decision = decision
+  }
+
+  get holds(): boolean {
+    return false
+  }
+
+  get keep(): undefined {
+    return undefined
+  }
+
+  get keepBytes(): number {
+    return 0
+  }
+
+  get told(): undefined {
+    return undefined
   }
 
   get allowed(): boolean {
