@@ -3,6 +3,7 @@ import type { Decision } from '../core/decision.ts'
 import { admit, NodeAsked } from './exchange/exchange.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
 import { isOver } from './exchange/over.ts'
+import { groupedFields } from './exchange/refusal.ts'
 import { forgetForged, tell } from './exchange/told.ts'
 import { spareUnreadBody } from './exchange/unread-body.ts'
 import { type Gate, gateOf, type Pass } from './mount/gate.ts'
@@ -55,11 +56,13 @@ function goOn(gate: Gate<Context, Context>, pass: Pass, ctx: Context, next: Next
   }
   ctx.state.rateLimit = pass.decision
   if (!pass.allowed) {
-    const { status, fields, body } = gate.answerOf(pass)
+    const answer = gate.answerOf(pass)
+    const fields = groupedFields(answer)
     spareUnreadBody(incoming, outgoing)
-    ctx.status = status
-    for (let at = 0; at < fields.length; at += 2) ctx.set(fields[at] as string, fields[at + 1] as string)
-    ctx.body = typeof body === 'string' ? body : bytesOf(body)
+    ctx.status = answer.status
+    for (let at = 0; at < fields.length; at += 2) ctx.set(fields[at] as string, fields[at + 1] as string | string[])
+    // Koa takes other bytes than those of a Buffer for an object.
+    ctx.body = typeof answer.body === 'string' ? answer.body : Buffer.from(answer.body)
     incoming.resume()
     return undefined
   }
@@ -68,14 +71,6 @@ function goOn(gate: Gate<Context, Context>, pass: Pass, ctx: Context, next: Next
   return next().catch((error: unknown) => {
     throw withFields(error, ctx)
   })
-}
-
-/** Koa takes bytes that are no Buffer for an object that is to be JSON. */
-function bytesOf(bytes: Uint8Array): unknown {
-  const { Buffer } = globalThis as unknown as {
-    Buffer: { from(bytes: ArrayBufferLike, at: number, length: number): unknown }
-  }
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 const limitField = /^ratelimit(?:-|$)/

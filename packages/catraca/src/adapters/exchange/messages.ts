@@ -38,7 +38,7 @@ export interface NodeResponse {
   shouldKeepAlive: boolean
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown
-  writeHead(status: number, fields: string[]): unknown
+  writeHead(status: number, fields: (string | string[])[]): unknown
   end(body?: string | Uint8Array): unknown
   once(event: 'close', listener: () => void): unknown
 }

@@ -1,5 +1,6 @@
 import { checkCost } from '../../core/cost.ts'
 import { Decision } from '../../core/decision.ts'
+import { CatracaError, show } from '../../core/errors.ts'
 import { rejectUnknown } from '../../core/parameters.ts'
 import type { Answer } from '../../http/answers.ts'
 import { type AnyGuard, Guard } from '../../http/guard.ts'
@@ -50,8 +51,8 @@ const mountNames = ['skip', 'cost', 'settle'] as const
 /** The gate of one limit, or of a guard. Throws a `CatracaError` for options that are not allowed. */
 export function gateOf<Q, S>(what: What<Q, S>, mount: MountOptions<Q, S> = {}): Gate<Q, S> {
   if (isGuard(what)) return new GuardGate(what as AnyGuard<Q>, mount)
-  // The options of one limit stand together.
-  rejectUnknown([], mount, 'mount')
+  for (const name of Object.keys(mount)) throw besideLimit(name)
+  checkObject(what)
   const { settle, ...options } = what
   checkFunction(settle, 'options.settle')
   return new SimpleGate(new SimpleLimit<Q>(options), settle)
@@ -60,6 +61,17 @@ export function gateOf<Q, S>(what: What<Q, S>, mount: MountOptions<Q, S> = {}): 
 /** True for a guard, false for the options of one limit. */
 export function isGuard<Q, S>(what: What<Q, S>): what is GuardLike<Q> {
   return what instanceof Guard
+}
+
+function checkObject(what: unknown): void {
+  if (typeof what === 'object' && what !== null) return
+  const message = `rateLimit was given ${show(what)}; allowed: the options of one limit, or a guard of createGuard`
+  throw new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'options', value: what })
+}
+
+function besideLimit(name: string): CatracaError {
+  const message = `options.${name} stands beside one limit; allowed: among its options, { limit, window, ${name} }`
+  return new CatracaError('CATRACA_OPTION_UNKNOWN', message, { path: `options.${name}`, value: name })
 }
 
 class GuardGate<Q, S> implements Gate<Q, S> {
@@ -118,14 +130,26 @@ class GuardGate<Q, S> implements Gate<Q, S> {
 class SimplePass implements Pass {
   readonly decision: Decision
   readonly acceptLanguage: string | undefined
-  readonly holds = false
-  readonly keep = undefined
-  readonly keepBytes = 0
-  readonly told = undefined
 
   constructor(decision: Decision, acceptLanguage: string | undefined) {
     this.decision = decision
     this.acceptLanguage = acceptLanguage
+  }
+
+  get holds(): boolean {
+    return false
+  }
+
+  get keep(): undefined {
+    return undefined
+  }
+
+  get keepBytes(): number {
+    return 0
+  }
+
+  get told(): undefined {
+    return undefined
   }
 
   get allowed(): boolean {

@@ -130,6 +130,9 @@ export function limitTests(declare: Declare): void {
       { what: guard, mount: { key: 1 } },
       // The options of one limit stand together.
       { ...simple(), mount: { skip: () => true } },
+      // A guard of another copy of the library is no guard here.
+      { what: { ask: () => {}, answerOf: () => {} } as never },
+      ...[undefined, null, 'x', 7].map((what) => ({ what: what as never })),
     ]
     for (const [index, limit] of wrong.entries()) {
       const code = await scene.start([limit]).then(

@@ -1,5 +1,5 @@
 import type { KeptAnswer, Verdict } from '../../policy/verdict.ts'
-import { equal, eventually, pause } from '../check.ts'
+import { equal, eventually, like, pause } from '../check.ts'
 import { type Declare, guardOf, type Stage, simple } from './scene.ts'
 
 const policies = { one: { per: 'address', rule: { algorithm: 'gcra', limit: 99, window: '1h' } } }
@@ -111,6 +111,32 @@ export function wordTests(declare: Declare): void {
     await scene.get()
     await eventually(count(kept), 1, 'answers kept of a short one')
   })
+
+  const bytes = Uint8Array.of(0, 255, 10, 13)
+  const answers: [name: string, status: number, body: string | Uint8Array, sent: string][] = [
+    ['a copy of bytes', 200, bytes, '\u0000\u00ff\n\r'],
+    ['a copy of a text', 200, 'kept é', 'kept \u00c3\u00a9'],
+    ['a word that it was taken', 202, '{"taken":true}', '{"taken":true}'],
+    ['nothing', 204, '', ''],
+  ]
+  for (const [name, status, body, sent] of answers) {
+    declare(`a request that does not go on can be answered with ${status}: ${name}`, async ({ scene, driver }) => {
+      const guard = guardOf(driver, { one: { per: 'address', rule: { algorithm: 'gcra', limit: 1, window: '1h' } } })
+      const fields = ['Content-Type', 'text/x-kept', 'X-Copy', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2']
+      guard.answerOf = () => ({ status, fields: [...fields], body })
+      await scene.start([{ what: guard }])
+      await scene.get()
+      const wire = scene.wire()
+      for (const method of ['GET', 'HEAD', 'GET']) {
+        wire.send(method, '/')
+        const found = await wire.receive(method)
+        equal([found.status, found.body], [status, method === 'HEAD' ? '' : sent], `the answer to ${method}`)
+        equal([found.headers['x-copy'], found.headers['set-cookie']], ['1', 'a=1, b=2'], `its fields for ${method}`)
+        if (status !== 204) like(found.headers['content-type'], /^text\/x-kept/, `its Content-Type for ${method}`)
+      }
+      equal(scene.reached, 1, 'calls of handlers')
+    })
+  }
 
   declare('cacheable: omit: an answer that caches share tells no limit', async (stage) => {
     const { scene, driver } = stage
