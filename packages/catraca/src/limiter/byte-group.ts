@@ -207,7 +207,7 @@ export interface Aborts {
  * timers count in milliseconds.
  * @example
  * const downloads = byteGroup(tokenBucket({ limit: 1_000_000, window: '1s' }))
- * await pipeline(file, (bytes) => shape(bytes, downloads), response)
+ * await pipeline(file, (bytes, { signal }) => shape(bytes, downloads, { signal }), response)
  */
 export function byteGroup(rule: Rule, options?: ByteGroupOptions): ByteGroup {
   return new ByteGroup(rule, options)

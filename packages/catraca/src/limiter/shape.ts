@@ -32,7 +32,7 @@ export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | W
  * order, and counted when it is passed on. The source is read only when a chunk is asked for, so back-pressure reaches
  * it. What the source throws is thrown on; who stops reading closes it. While it waits, the process stays alive.
  *
- * Goes into `pipeline` of `node:stream`, `Readable.from` and, where there is one, `ReadableStream.from`.
+ * Goes into `pipeline` of `node:stream`, which gives a signal that ends the wait when the destination fails, `Readable.from` and, where there is one, `ReadableStream.from`.
  *
  * Bounds. At most burst + limit × T ÷ window bytes pass in any half-open span T, as of the rule. With
  * `peakBytesPerSecond` at most that × (T + 0.1 s), from the start × T; bytes that wait for the peak are charged up to 50 ms
@@ -42,7 +42,8 @@ export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | W
  * @param by A bucket of bytes such as `tokenBucket({ limit: 2_000_000, window: '1s', burst: 16_000_000 })`, full at the
  * start, or a group that several streams share.
  * @example
- * await pipeline(file, (bytes) => shape(bytes, tokenBucket({ limit: 64_000, window: '1s' })), response)
+ * const rate = tokenBucket({ limit: 64_000, window: '1s' })
+ * await pipeline(file, (bytes, { signal }) => shape(bytes, rate, { signal }), response)
  */
 export function shape<B extends Uint8Array>(
   source: ByteSource<B>,

@@ -288,12 +288,22 @@ describe('the ends', () => {
       },
     })
     const rate = tokenBucket({ limit: 1, window: '1h', burst: 5 })
+    const timer = vi.spyOn(globalThis, 'setTimeout')
+    const clear = vi.spyOn(globalThis, 'clearTimeout')
     const run = pipeline(
       Readable.from(chunks(9, 5)),
-      (source: AsyncIterable<Uint8Array>) => shape(source, rate),
+      (source: AsyncIterable<Uint8Array>, { signal }: { signal: AbortSignal }) => shape(source, rate, { signal }),
       destination,
     )
     await expect(run).rejects.toThrow('the socket is gone')
+    // The timer of its wait, which would keep the process alive for an hour.
+    const waits = timer.mock.calls.flatMap(([, ms], index) =>
+      (ms ?? 0) > 60_000 ? [timer.mock.results[index]?.value] : [],
+    )
+    expect(waits).toHaveLength(1)
+    expect(clear.mock.calls.map(([one]) => one)).toContain(waits[0])
+    timer.mockRestore()
+    clear.mockRestore()
   })
 
   test('an abort while it waits for its turn rejects at once, leaves no timer, and takes nothing from the others', async () => {
