@@ -207,7 +207,7 @@ export interface Aborts {
  * timers count in milliseconds.
  * @example
  * const downloads = byteGroup(tokenBucket({ limit: 1_000_000, window: '1s' }))
- * await pipeline(file, (bytes, { signal }) => shape(bytes, downloads, { signal }), response)
+ * await pipeline(file, (bytes, options?: ShapeOptions) => shape(bytes, downloads, options), response)
  */
 export function byteGroup(rule: Rule, options?: ByteGroupOptions): ByteGroup {
   return new ByteGroup(rule, options)

@@ -43,7 +43,7 @@ export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | W
  * start, or a group that several streams share.
  * @example
  * const rate = tokenBucket({ limit: 64_000, window: '1s' })
- * await pipeline(file, (bytes, { signal }) => shape(bytes, rate, { signal }), response)
+ * await pipeline(file, (bytes, options?: ShapeOptions) => shape(bytes, rate, options), response)
  */
 export function shape<B extends Uint8Array>(
   source: ByteSource<B>,
@@ -106,7 +106,7 @@ class End implements Aborts {
     if (this.aborted) return
     this.aborted = true
     this.reason = reason
-    for (const listener of [...this.listeners]) listener()
+    for (const listener of this.listeners) listener()
   }
 }
 

@@ -292,7 +292,7 @@ describe('the ends', () => {
     const clear = vi.spyOn(globalThis, 'clearTimeout')
     const run = pipeline(
       Readable.from(chunks(9, 5)),
-      (source: AsyncIterable<Uint8Array>, { signal }: { signal: AbortSignal }) => shape(source, rate, { signal }),
+      (source: AsyncIterable<Uint8Array>, options?: ShapeOptions) => shape(source, rate, options),
       destination,
     )
     await expect(run).rejects.toThrow('the socket is gone')
