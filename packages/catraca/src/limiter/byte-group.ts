@@ -109,7 +109,7 @@ export class ByteGroup {
    *
    * @internal
    */
-  ask(signal: Aborts | undefined): number | Promise<number> {
+  ask(signal: Aborts): number | Promise<number> {
     if (this.turns.length === 0) {
       const now = nowUs()
       const slice = this.slice(now)
@@ -118,7 +118,7 @@ export class ByteGroup {
     return new Promise((resolve, reject) => {
       const turn: Turn = {
         pass: (bytes) => {
-          signal?.removeEventListener('abort', abort)
+          signal.removeEventListener('abort', abort)
           resolve(bytes)
         },
       }
@@ -128,9 +128,9 @@ export class ByteGroup {
           this.rest()
           this.goal = 0
         }
-        reject(signal?.reason)
+        reject(signal.reason)
       }
-      signal?.addEventListener('abort', abort, { once: true })
+      signal.addEventListener('abort', abort, { once: true })
       this.turns.push(turn)
       if (!this.waits) this.pass()
     })
@@ -207,7 +207,7 @@ export interface Aborts {
  * timers count in milliseconds.
  * @example
  * const downloads = byteGroup(tokenBucket({ limit: 1_000_000, window: '1s' }))
- * await pipeline(file, (bytes) => shape(bytes, downloads), response)
+ * await pipeline(file, (bytes, options?: ShapeOptions) => shape(bytes, downloads, options), response)
  */
 export function byteGroup(rule: Rule, options?: ByteGroupOptions): ByteGroup {
   return new ByteGroup(rule, options)

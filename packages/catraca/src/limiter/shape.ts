@@ -18,6 +18,12 @@ export interface WebStream<B extends Uint8Array = Uint8Array> {
   }
 }
 
+/** The pieces of a stream, for one reader. */
+export interface Shaped<B extends Uint8Array = Uint8Array> extends AsyncIterableIterator<B, void, undefined> {
+  /** Ends the stream, also in the middle of a wait, and closes the source. */
+  return(): Promise<IteratorResult<B, void>>
+}
+
 /** Where bytes come from: a stream of Node or of the web, or any async iterable. */
 export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | WebStream<B>
 
@@ -26,7 +32,7 @@ export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | W
  * order, and counted when it is passed on. The source is read only when a chunk is asked for, so back-pressure reaches
  * it. What the source throws is thrown on; who stops reading closes it. While it waits, the process stays alive.
  *
- * Goes into `pipeline` of `node:stream`, `Readable.from` and, where there is one, `ReadableStream.from`.
+ * Goes into `pipeline` of `node:stream`, which gives a signal that ends the wait when the destination fails, `Readable.from` and, where there is one, `ReadableStream.from`.
  *
  * Bounds. At most burst + limit × T ÷ window bytes pass in any half-open span T, as of the rule. With
  * `peakBytesPerSecond` at most that × (T + 0.1 s), from the start × T; bytes that wait for the peak are charged up to 50 ms
@@ -36,34 +42,89 @@ export type ByteSource<B extends Uint8Array = Uint8Array> = AsyncIterable<B> | W
  * @param by A bucket of bytes such as `tokenBucket({ limit: 2_000_000, window: '1s', burst: 16_000_000 })`, full at the
  * start, or a group that several streams share.
  * @example
- * await pipeline(file, (bytes) => shape(bytes, tokenBucket({ limit: 64_000, window: '1s' })), response)
+ * const rate = tokenBucket({ limit: 64_000, window: '1s' })
+ * await pipeline(file, (bytes, options?: ShapeOptions) => shape(bytes, rate, options), response)
  */
 export function shape<B extends Uint8Array>(
   source: ByteSource<B>,
   by: Rule | ByteGroup,
   options: ShapeOptions = {},
-): AsyncGenerator<B, void, undefined> {
+): Shaped<B> {
   rejectUnknown(['signal', 'peakBytesPerSecond'], options, 'shape')
   const { signal, ...rest } = options
-  if (by instanceof ByteGroup) {
-    if (rest.peakBytesPerSecond === undefined) return pieces(iteratorOf(source), by, signal)
-    const message = 'shape.peakBytesPerSecond stands beside a group; allowed: that it is given to the group'
-    throw new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'shape.peakBytesPerSecond' })
+  const iterator = iteratorOf(source)
+  if (!(by instanceof ByteGroup)) return shaped(iterator, new ByteGroup(by, rest), signal)
+  if (rest.peakBytesPerSecond === undefined) return shaped(iterator, by, signal)
+  const message = 'shape.peakBytesPerSecond stands beside a group; allowed: that it is given to the group'
+  throw new CatracaError('CATRACA_OPTION_INVALID', message, { path: 'shape.peakBytesPerSecond' })
+}
+
+/** The pieces as they are read. A generator alone would hear of `return` only when it does not wait any more. */
+function shaped<B extends Uint8Array>(
+  source: AsyncIterator<B>,
+  group: ByteGroup,
+  signal: Aborts | undefined,
+): Shaped<B> {
+  const end = new End()
+  const inner = pieces(source, group, end, signal)
+  let begun = false
+  return {
+    next: () => {
+      begun = true
+      return inner.next()
+    },
+    return: () => {
+      end.come(left)
+      if (!begun) close(source)
+      begun = true
+      return inner.return()
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
-  return pieces(iteratorOf(source), new ByteGroup(by, rest), signal)
+}
+
+/** Why a stream ends whose reader left. */
+const left = Symbol('left')
+
+/** Something that can end a stream in the middle of a wait. */
+class End implements Aborts {
+  aborted = false
+  reason: unknown = undefined
+  private readonly listeners = new Set<() => void>()
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.listeners.add(listener)
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.listeners.delete(listener)
+  }
+
+  come(reason: unknown): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    for (const listener of this.listeners) listener()
+  }
 }
 
 async function* pieces<B extends Uint8Array>(
   source: AsyncIterator<B>,
   group: ByteGroup,
+  end: End,
   signal: Aborts | undefined,
 ): AsyncGenerator<B, void, undefined> {
+  const abort = (): void => end.come(signal?.reason)
   /** Bytes that may pass without asking. */
   let credit = 0
   let ended = false
   try {
+    if (signal?.aborted === true) abort()
+    signal?.addEventListener('abort', abort, { once: true })
     for (;;) {
-      const next = await unlessAborted(() => source.next(), signal)
+      const next = await unlessAborted(() => source.next(), end)
       if (next.done === true) {
         ended = true
         return
@@ -71,17 +132,20 @@ async function* pieces<B extends Uint8Array>(
       const chunk: B = next.value
       if (!(chunk instanceof Uint8Array)) throw noBytes(chunk)
       for (let at = 0; at < chunk.length; ) {
-        if (signal?.aborted === true) throw signal.reason
-        if (credit === 0) credit = await group.ask(signal)
-        const end = Math.min(chunk.length, at + credit)
-        const piece = chunk.subarray(at, end) as B
+        if (end.aborted) throw end.reason
+        if (credit === 0) credit = await group.ask(end)
+        const next = Math.min(chunk.length, at + credit)
+        const piece = chunk.subarray(at, next) as B
         // Before, as the reader may never come back from it.
-        credit -= end - at
-        at = end
+        credit -= next - at
+        at = next
         yield piece
       }
     }
+  } catch (error) {
+    if (error !== left) throw error
   } finally {
+    signal?.removeEventListener('abort', abort)
     group.giveBack(credit)
     if (!ended) close(source)
   }
@@ -92,8 +156,7 @@ function close(source: AsyncIterator<unknown>): void {
   Promise.resolve(source.return?.()).catch(() => {})
 }
 
-function unlessAborted<T>(run: () => Promise<T>, signal: Aborts | undefined): Promise<T> {
-  if (signal === undefined) return run()
+function unlessAborted<T>(run: () => Promise<T>, signal: Aborts): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason)
