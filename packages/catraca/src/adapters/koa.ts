@@ -1,5 +1,6 @@
 import type { Context, Middleware, Next } from 'koa'
 import type { Decision } from '../core/decision.ts'
+import { limitFieldNames } from '../http/dialects.ts'
 import { admit, NodeAsked } from './exchange/exchange.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
 import { isOver } from './exchange/over.ts'
@@ -78,7 +79,7 @@ const limitField = /^ratelimit(?:-|$)/
 /** Koa drops the fields that were set and sets those of the error. */
 function withFields(error: unknown, { res }: Context): unknown {
   if (!(error instanceof Error)) return error
-  const fields = Object.entries(res.getHeaders()).filter(([name]) => limitField.test(name))
+  const fields = Object.entries(res.getHeaders()).filter(([name]) => limitFieldNames.includes(name))
   const own = (error as { headers?: object }).headers
   return Object.assign(error, { headers: { ...Object.fromEntries(fields), ...own } })
 }
