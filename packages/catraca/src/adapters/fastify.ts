@@ -3,6 +3,7 @@ import type { Decision } from '../core/decision.ts'
 import { admit, NodeAsked } from './exchange/exchange.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
 import { isOver, onceOver } from './exchange/over.ts'
+import { groupedFields } from './exchange/refusal.ts'
 import { forgetForged, tell } from './exchange/told.ts'
 import { spareUnreadBody } from './exchange/unread-body.ts'
 import type { Gate, Pass } from './mount/gate.ts'
@@ -60,23 +61,30 @@ export function rateLimit(
 
 function addHooks(app: FastifyInstance, gates: RouteGates<FastifyRequest, FastifyReply>): void {
   // Throws at the route, not at its first request.
-  app.addHook('onRoute', ({ config, method, url }) => void gates.of(config?.rateLimit, `${String(method)} ${url}`))
+  app.addHook(
+    'onRoute',
+    ({ config, method, url }) => void gates.of(config?.rateLimit, () => `${String(method)} ${url}`),
+  )
   /** Requests whose policies wait for the body. */
   const waiting = new WeakMap<FastifyRequest, FastifyAsked>()
+  const { readsBodies } = gates
 
   app.addHook('onRequest', (request, reply, done) => {
     const { config } = request.routeOptions
-    const gate = gates.of(config?.rateLimit, `${request.method} ${config?.url}`)
-    if (gate?.tells === true) forgetForged(request.raw)
+    const gate = gates.of(config?.rateLimit, () => `${request.method} ${config?.url}`)
     if (gate === undefined) {
       done()
       return
     }
-    const asked = new FastifyAsked(request, () => {
-      waiting.set(request, asked)
-      onceOver(request.raw, reply.raw, () => asked.leave())
-      done()
-    })
+    if (gate.tells) forgetForged(request.raw)
+    const asked = new FastifyAsked(request)
+    if (readsBodies) {
+      asked.wait = () => {
+        waiting.set(request, asked)
+        onceOver(request.raw, reply.raw, () => asked.leave())
+        done()
+      }
+    }
     let pass: Pass | Promise<Pass> | undefined
     try {
       pass = gate.ask(asked, request.rateLimit)
@@ -94,6 +102,7 @@ function addHooks(app: FastifyInstance, gates: RouteGates<FastifyRequest, Fastif
     }
   })
 
+  if (!readsBodies) return
   app.addHook('preHandler', (request, _, done) => {
     const asked = waiting.get(request)
     if (asked === undefined) done()
@@ -105,15 +114,14 @@ function addHooks(app: FastifyInstance, gates: RouteGates<FastifyRequest, Fastif
 class FastifyAsked extends NodeAsked<FastifyRequest> {
   /** Goes on after the body was given. Undefined before. */
   go: Done | undefined
-  private readonly wait: () => void
+  /** Called when a policy wants the body: the request goes on to where it is parsed. */
+  wait: () => void = nothing
   private resolve: ((body: unknown) => void) | undefined
   private reject: ((error: Error) => void) | undefined
 
-  /** @param wait Called when a policy wants the body: the request goes on to where it is parsed. */
-  constructor(raw: FastifyRequest, wait: () => void) {
+  constructor(raw: FastifyRequest) {
     // What the router goes by, which `rewriteUrl` may have changed.
     super(raw, raw.raw, raw.raw.url)
-    this.wait = wait
   }
 
   override body(): Promise<unknown> {
@@ -131,10 +139,12 @@ class FastifyAsked extends NodeAsked<FastifyRequest> {
 
   /** The answer is over: a body that was not given by now never comes, and what was charged for it is given back. */
   leave(): void {
-    this.go ??= () => {}
+    this.go ??= nothing
     this.reject?.(new Error('the body was not parsed'))
   }
 }
+
+function nothing(): void {}
 
 function goOn(gate: FastifyGate, pass: Pass, request: FastifyRequest, reply: FastifyReply, done: Done): void {
   const [incoming, outgoing]: [NodeRequest, NodeResponse] = [request.raw, reply.raw]
@@ -154,10 +164,11 @@ function goOn(gate: FastifyGate, pass: Pass, request: FastifyRequest, reply: Fas
 
 /** By Fastify, so that its hooks run and what others set, such as CORS, goes out too. */
 function refuse(gate: FastifyGate, pass: Pass, { raw }: FastifyRequest, reply: FastifyReply): void {
-  const { status, fields, body } = gate.answerOf(pass)
+  const answer = gate.answerOf(pass)
+  const fields = groupedFields(answer, (name) => reply.getHeader(name) ?? reply.raw.getHeader(name))
   spareUnreadBody(raw, reply.raw)
-  reply.code(status)
+  reply.code(answer.status)
   for (let at = 0; at < fields.length; at += 2) reply.header(fields[at] as string, fields[at + 1])
-  reply.serializer((text: unknown) => text as string).send(body)
+  reply.serializer((text: unknown) => text as string).send(answer.body)
   raw.resume()
 }

@@ -58,7 +58,7 @@ function goOn(gate: Gate<Context, Context>, pass: Pass, ctx: Context, next: Next
   ctx.state.rateLimit = pass.decision
   if (!pass.allowed) {
     const answer = gate.answerOf(pass)
-    const fields = groupedFields(answer)
+    const fields = groupedFields(answer, (name) => ctx.res.getHeader(name))
     spareUnreadBody(incoming, outgoing)
     ctx.status = answer.status
     for (let at = 0; at < fields.length; at += 2) ctx.set(fields[at] as string, fields[at + 1] as string | string[])
@@ -73,8 +73,6 @@ function goOn(gate: Gate<Context, Context>, pass: Pass, ctx: Context, next: Next
     throw withFields(error, ctx)
   })
 }
-
-const limitField = /^ratelimit(?:-|$)/
 
 /** Koa drops the fields that were set and sets those of the error. */
 function withFields(error: unknown, { res }: Context): unknown {

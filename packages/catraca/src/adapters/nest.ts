@@ -46,7 +46,7 @@ export function rateLimit<Q extends NodeRequest = NodeRequest, S = NodeResponse>
   return {
     canActivate(context) {
       if (context.getType() !== 'http') return true
-      const gate = gates.of(limitOf(context), `${context.getClass().name}.${context.getHandler().name}`)
+      const gate = gates.of(limitOf(context), () => `${context.getClass().name}.${context.getHandler().name}`)
       const request = context.switchToHttp().getRequest<Q>()
       if (gate?.tells === true) forgetForged(request)
       const pass = gate?.ask(new NodeAsked(request, request, request.originalUrl ?? request.url), request.rateLimit)

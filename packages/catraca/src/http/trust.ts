@@ -42,6 +42,8 @@ export class Trust {
   private readonly watch: TrustWatch | undefined
   /** True when the options say which proxies there are, or that there are none. */
   private readonly stated: boolean
+  /** Requests that came from nobody who is believed. */
+  private strangers = 0
   /** The peer and the address last asked for: kept-alive connections and proxies repeat theirs. */
   private peer: string | undefined = undefined
   private peerAddress: string = unknown
@@ -87,7 +89,9 @@ export class Trust {
   addressOf(peer: string | undefined, field: (name: string) => string | undefined): string {
     if (peer !== this.peer) this.meet(peer)
     if (this.proxies === 0 || !this.peerIsTrusted) {
-      if (this.watch?.looksAtStrangers === true) this.look(field)
+      // Not at each: servers parse the fields of a request only when somebody asks for one.
+      if (this.watch?.looksAtStrangers === true && (this.strangers++ < 16 || this.strangers % 64 === 0))
+        this.look(field)
       return this.peerAddress
     }
     const value = field(this.header)

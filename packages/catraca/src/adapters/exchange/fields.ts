@@ -18,7 +18,7 @@ export function setFields(response: NodeResponse, fields: readonly string[]): vo
 }
 
 /** What others set, as one text. */
-function listOf(value: unknown): string {
+export function listOf(value: unknown): string {
   if (Array.isArray(value)) return value.join(', ')
   return typeof value === 'string' ? value : ''
 }

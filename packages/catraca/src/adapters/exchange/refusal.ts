@@ -1,4 +1,6 @@
 import type { Answer } from '../../http/answers.ts'
+import { isList } from '../mount/field-names.ts'
+import { listOf } from './fields.ts'
 import type { NodeRequest, NodeResponse } from './messages.ts'
 import { spareUnreadBody } from './unread-body.ts'
 
@@ -6,7 +8,7 @@ import { spareUnreadBody } from './unread-body.ts'
 export function answerRefusal(request: NodeRequest, response: NodeResponse, answer: Answer): void {
   const { status, body } = answer
   spareUnreadBody(request, response)
-  const fields = groupedFields(answer)
+  const fields = groupedFields(answer, (name) => response.getHeader(name))
   if (status !== 204 && status !== 304) {
     fields.push('Content-Length', String(typeof body === 'string' ? utf8Length(body) : body.length))
   }
@@ -15,14 +17,22 @@ export function answerRefusal(request: NodeRequest, response: NodeResponse, answ
   request.resume()
 }
 
-/** Names and values in turn, each name once: beside fields that were set before Node keeps the last value of a name alone. */
-export function groupedFields({ fields }: Answer): (string | string[])[] {
+/**
+ * Names and values in turn, each name once: beside fields that were set before Node keeps the last value of a name alone.
+ * Lists go on where others began them.
+ *
+ * @param before What was set under a name.
+ */
+export function groupedFields({ fields }: Answer, before: (name: string) => unknown): (string | string[])[] {
   const grouped: (string | string[])[] = []
   for (let at = 0; at < fields.length; at += 2) {
     const [name, value] = [fields[at] as string, fields[at + 1] as string]
-    const before = grouped.indexOf(name)
-    if (before < 0 || before % 2 === 1) grouped.push(name, value)
-    else grouped[before + 1] = [...[grouped[before + 1] ?? []].flat(), value]
+    const known = grouped.indexOf(name)
+    if (known >= 0 && known % 2 === 0) grouped[known + 1] = [...[grouped[known + 1] ?? []].flat(), value]
+    else {
+      const outer = isList(name) ? listOf(before(name)) : ''
+      grouped.push(name, outer === '' ? value : `${outer}, ${value}`)
+    }
   }
   return grouped
 }

@@ -14,18 +14,23 @@ export class RouteGates<Q, S> {
     this.gate = gateOf(what, mount)
   }
 
+  /** True where policies may look into bodies: one limit never does. */
+  get readsBodies(): boolean {
+    return isGuard(this.what)
+  }
+
   /**
    * The gate of a route; undefined for one without a limit. Throws a `CatracaError` for options that are not allowed.
    *
-   * @param route Names the route where it is at fault.
+   * @param route Names the route, where it is at fault.
    */
-  of(limit: RouteOptions<Q, S> | undefined, route: string): Gate<Q, S> | undefined {
+  of(limit: RouteOptions<Q, S> | undefined, route: () => string): Gate<Q, S> | undefined {
     if (limit === undefined) return this.gate
     if (limit === false) return undefined
     let gate = this.gates.get(limit)
     if (gate === undefined) {
       const { what } = this
-      if (isGuard(what)) throw guardHasNumbers(route)
+      if (isGuard(what)) throw guardHasNumbers(route())
       const { name = 'default' } = what
       // Numbers that the route leaves out are not those of the others: a burst belongs to its limit.
       const own: Partial<SimpleOptions<Q, S>> = { ...what, name: `${name}-route-${++this.named}` }
