@@ -19,7 +19,7 @@ export function answerRefusal(request: NodeRequest, response: NodeResponse, answ
 
 /**
  * Names and values in turn, each name once: beside fields that were set before Node keeps the last value of a name alone.
- * Lists go on where others began them.
+ * Lists that are not about limits go on where others began them; of limits the one that refuses speaks alone.
  *
  * @param before What was set under a name.
  */
@@ -30,7 +30,7 @@ export function groupedFields({ fields }: Answer, before: (name: string) => unkn
     const known = grouped.indexOf(name)
     if (known >= 0 && known % 2 === 0) grouped[known + 1] = [...[grouped[known + 1] ?? []].flat(), value]
     else {
-      const outer = isList(name) ? listOf(before(name)) : ''
+      const outer = isList(name) && !name.startsWith('RateLimit') ? listOf(before(name)) : ''
       grouped.push(name, outer === '' ? value : `${outer}, ${value}`)
     }
   }
