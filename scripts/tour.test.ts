@@ -131,12 +131,12 @@ describe('npm start', () => {
 
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('ends everything on %s', async (signal) => {
     const { child, url, upstreams } = await start()
-    expect(upstreams).toHaveLength(5)
+    expect(upstreams).toHaveLength(6)
     const listening = (): Promise<boolean[]> => Promise.all([url, ...upstreams].map(listens))
-    expect(await listening()).toEqual(Array(6).fill(true))
+    expect(await listening()).toEqual(Array(7).fill(true))
     child.kill(signal)
     expect(await once(child, 'exit')).toEqual([0, null])
-    expect(await listening()).toEqual(Array(6).fill(false))
+    expect(await listening()).toEqual(Array(7).fill(false))
   })
 
   test('leaves no process behind when it is killed', async () => {

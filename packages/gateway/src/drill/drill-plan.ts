@@ -3,6 +3,7 @@ import { type GatewayDocument, policyPart } from '@catraca/config'
 import type { Rule } from 'catraca'
 import {
   leaseBounds,
+  type OverrideEntry,
   type Policy,
   type PolicyDocument,
   type PolicyEntry,
@@ -44,7 +45,8 @@ const tenant = 'drill'
 
 /**
  * Plans a drill of the policies of a file that are enforced in the shared store. Each keeps its rule, its key, its plans,
- * its cost and its mode, and is asked under a path of its own, so that none hides what another does. The file's services,
+ * its cost and its mode, and is asked under a path of its own, so that none hides what another does. An excess is refused,
+ * whatever else the policy would answer: what passes is what is counted. The file's services,
  * keys and store are not touched: the drill brings its own.
  *
  * @param instances Edges of the drill; the share is that of the file's `expectedInstances`, or of these.
@@ -82,7 +84,7 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
       ...requestFor(entry, name),
     })
   }
-  const { version, plans, defaults } = policies
+  const { version, plans, defaults, hashSecret } = policies
   // Where the file says nothing, more than the usual: a busy machine is not the fault.
   const timeout =
     typeof file.store === 'object' && file.store.timeout !== undefined
@@ -95,6 +97,7 @@ export async function planDrill(file: GatewayDocument, instances: number): Promi
       version,
       ...(plans !== undefined && { plans }),
       ...(defaults !== undefined && { defaults }),
+      ...(hashSecret !== undefined && { hashSecret }),
       ...(policies.storeFailure === undefined
         ? statedInstances(file, instances)
         : { storeFailure: policies.storeFailure }),
@@ -130,15 +133,28 @@ function statedInstances(file: GatewayDocument, instances: number): Pick<Gateway
 function notDrilled(entry: PolicyEntry, home: string | undefined, mode: string): string | undefined {
   if (mode !== 'enforce') return `it is not enforced (${mode})`
   if (home === 'memory') return 'it lives in the memory of each edge, which no outage of the store touches'
-  if (entry.match?.identity === 'user' || [entry.per].flat().includes('user')) return 'the edge knows no users'
+  const per = [entry.per].flat()
+  if (entry.match?.identity === 'user' || per.includes('user')) return 'the edge knows no users'
+  if (per.some((part) => part.startsWith('path:')))
+    return 'its key is a part of its path, and the drill asks under another'
   return undefined
 }
 
 /** The same policy for a path of its own. */
 function alone(entry: PolicyEntry, name: string): PolicyEntry {
-  const { insteadOf: _displaced, advice: _told, mode: _enforced, match, ...rest } = entry
-  const identity = match?.identity
+  const whole = ['insteadOf', 'advice', 'mode', 'overflow', 'candidate', 'match']
+  const rest = Object.fromEntries(Object.entries(entry).filter(([name]) => !whole.includes(name))) as typeof entry
+  if (rest.plans !== undefined) rest.plans = refusing(rest.plans)
+  if (rest.clients !== undefined) rest.clients = refusing(rest.clients)
+  const identity = entry.match?.identity
   return { ...rest, match: { ...(identity !== undefined && { identity }), routes: [`${pathOf(name)}/**`] } }
+}
+
+/** The same numbers, an excess refused. */
+function refusing(overrides: Record<string, OverrideEntry>): Record<string, OverrideEntry> {
+  return Object.fromEntries(
+    Object.entries(overrides).map(([name, { overflow: _answered, ...numbers }]) => [name, numbers]),
+  )
 }
 
 function pathOf(name: string): string {
@@ -151,6 +167,8 @@ function requestFor(entry: PolicyEntry, name: string): Pick<Drilled, 'method' | 
   const fields = parts.flatMap((part) => (part.startsWith('body:') ? [part.slice('body:'.length)] : []))
   const headers: Record<string, string> = {}
   for (const part of parts) if (part.startsWith('header:')) headers[part.slice('header:'.length)] = 'drill'
+  const cookies = parts.flatMap((part) => (part.startsWith('cookie:') ? [`${part.slice('cookie:'.length)}=drill`] : []))
+  if (cookies.length > 0) headers['cookie'] = cookies.join('; ')
   const known = entry.match?.identity === 'client' || parts.some((part) => part === 'client' || part === 'tenant')
   if (known) headers['x-api-key'] = key
   if (fields.length > 0) headers['content-type'] = 'application/json'
