@@ -1,11 +1,13 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../core/decision.ts'
-import { admit, NodeAsked } from './exchange/exchange.ts'
+import { follow, NodeAsked } from './exchange/exchange.ts'
+import { listOf } from './exchange/fields.ts'
 import type { NodeRequest, NodeResponse } from './exchange/messages.ts'
 import { isOver, onceOver } from './exchange/over.ts'
 import { groupedFields } from './exchange/refusal.ts'
 import { forgetForged, tell } from './exchange/told.ts'
 import { spareUnreadBody } from './exchange/unread-body.ts'
+import { isList } from './mount/field-names.ts'
 import type { Gate, Pass } from './mount/gate.ts'
 import type { MountOptions, RouteOptions, What } from './mount/options.ts'
 import { RouteGates } from './mount/route-gates.ts'
@@ -158,7 +160,14 @@ function goOn(gate: FastifyGate, pass: Pass, request: FastifyRequest, reply: Fas
     return
   }
   if (pass.told !== undefined) tell(incoming, pass.told)
-  admit(gate, pass, incoming, outgoing, request, () => reply)
+  const fields = gate.fieldsOf(pass)
+  // By Fastify's own way: beside fields that are set on Node's response all others take a slower one.
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string
+    const outer = isList(name) ? listOf(reply.getHeader(name)) : ''
+    reply.header(name, outer === '' ? fields[at + 1] : `${outer}, ${fields[at + 1]}`)
+  }
+  follow(gate, pass, incoming, outgoing, request, () => reply, fields)
   done()
 }
 

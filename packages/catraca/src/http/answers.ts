@@ -34,6 +34,8 @@ export class Answers {
   private readonly legacy: boolean
   private readonly xRateLimit: 'none' | 'delta' | 'epoch'
   private readonly exposes: boolean
+  /** The usual form, which is told the shortest way. */
+  private readonly onlyIetf: boolean
   private readonly language: Language
   private readonly body: AnswerOptions['body']
   private readonly random: () => number
@@ -41,6 +43,9 @@ export class Answers {
   private bodyFailed = false
   /** By the rule that spoke; a rule of a replaced document goes with it. */
   private readonly known = new WeakMap<Source, PolicyFields>()
+  /** The last of them: one limit asks for no other. */
+  private lastSource: Source | undefined
+  private lastFields: PolicyFields | undefined
   /** What is being told, tightest first; one list for all requests, empty between them. */
   private readonly told: Decision[] = []
 
@@ -62,6 +67,7 @@ export class Answers {
     this.legacy = list.includes('legacy')
     this.xRateLimit = list.includes('x-ratelimit') ? 'delta' : list.includes('x-ratelimit-epoch') ? 'epoch' : 'none'
     this.exposes = exposeHeaders
+    this.onlyIetf = this.ietf && list.length === 1 && !exposeHeaders
     this.language = language
     this.body = body
     this.random = random
@@ -82,6 +88,10 @@ export class Answers {
 
   /** The fields of a single limit. */
   fieldsOfOne(decision: Decision): string[] {
+    if (this.onlyIetf) {
+      const one = this.of(decision)
+      return ['RateLimit-Policy', one.policy, 'RateLimit', one.state(decision)]
+    }
     const fields = this.limitFieldsOfOne(decision)
     if (this.exposes) exposeAll(fields)
     return fields
@@ -200,11 +210,14 @@ export class Answers {
   }
 
   private of({ source }: Decision): PolicyFields {
+    if (source === this.lastSource) return this.lastFields as PolicyFields
     let fields = this.known.get(source)
     if (fields === undefined) {
       fields = new PolicyFields(source.name, source.rule)
       this.known.set(source, fields)
     }
+    this.lastSource = source
+    this.lastFields = fields
     return fields
   }
 }

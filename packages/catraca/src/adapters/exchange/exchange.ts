@@ -53,14 +53,27 @@ export function admit<Q, S>(
   raw: Q,
   answer: () => S,
 ): void {
+  const fields = gate.fieldsOf(pass)
+  setFields(response, fields)
+  follow(gate, pass, request, response, raw, answer, fields)
+}
+
+/** What follows when an answer is over, or its head is sent, whoever sets the fields. */
+export function follow<Q, S>(
+  gate: Gate<Q, S>,
+  pass: Pass,
+  request: NodeRequest,
+  response: NodeResponse,
+  raw: Q,
+  answer: () => S,
+  fields: readonly string[],
+): void {
   if (pass.holds || gate.settles !== undefined) {
     onceOver(request, response, () => {
       if (gate.settles !== undefined && isWhole(response)) settleUp(gate, pass, raw, answer())
       if (pass.holds) gate.release(pass)
     })
   }
-  const fields = gate.fieldsOf(pass)
-  setFields(response, fields)
   if (gate.omits) omitWhereShared(response, fields)
   if (pass.keep !== undefined) copyAnswer(request, response, pass)
 }
