@@ -24,4 +24,5 @@ export {
 } from './testing/lease-search/search.ts'
 export type { Caller } from './testing/lease-search/world.ts'
 export { type BypassApp, type BypassVector, bypassVectors, routeBypassSuite } from './testing/route-bypass.ts'
+export { type RulePromise, ruleSuite } from './testing/rule/suite.ts'
 export { type StoreScene, storeSuite } from './testing/store/suite.ts'

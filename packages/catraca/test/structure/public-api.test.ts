@@ -79,6 +79,7 @@ const shown: Record<string, string[]> = {
     'faultyStore',
     'leaseCases',
     'routeBypassSuite',
+    'ruleSuite',
     'searchLeases',
     'seededRandom',
     'storeSuite',
