@@ -6,11 +6,14 @@ import { CatracaError, show } from '../core/errors.ts'
 import type { Listeners } from '../core/events.ts'
 import { rejectUnknown } from '../core/parameters.ts'
 import type { Rule } from '../core/rule.ts'
-import { createLimiter } from '../limiter/create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
 import type { Limiter } from '../limiter/limiter.ts'
+import type { SharedLimiter } from '../limiter/shared-limiter.ts'
+import type { StoreFailure } from '../limiter/store-failure.ts'
 import type { TrustEntry } from '../policy/document.ts'
 import { normalPath } from '../policy/path.ts'
 import { parseRoute, type Route } from '../policy/route.ts'
+import type { RemoteStore, StoreFailureMode } from '../stores/remote.ts'
 import type { Store } from '../stores/store.ts'
 import { type AnswerOptions, answerOptionNames } from './answer-options.ts'
 import { type Answer, Answers } from './answers.ts'
@@ -44,8 +47,15 @@ export interface RateLimitOptions<Q> extends LimitOptions, AnswerOptions {
   routes?: Readonly<Record<string, LimitOptions | false>>
   /** How the caller's address is found behind proxies. Default: that of the connection. */
   trust?: TrustEntry
-  /** Where the states live. Default: a memory store of its own. */
-  store?: Store
+  /**
+   * Where the states live. Default: a memory store of its own. Beside one that instances share, `storeFailure` says how many
+   * there are.
+   */
+  store?: Store | RemoteStore
+  /** What decides while a shared store is gone. Default `local`. */
+  onStoreFailure?: StoreFailureMode
+  /** How many instances share the limit, and what they admit together while the store is gone. */
+  storeFailure?: StoreFailure
   /** Names the limit in header fields and in a store that serves several. Default `default`. */
   name?: string
   /** Listeners by event name. */
@@ -55,18 +65,23 @@ export interface RateLimitOptions<Q> extends LimitOptions, AnswerOptions {
 }
 
 const limitNames = ['limit', 'window', 'algorithm', 'burst'] as const
-const otherNames = ['key', 'skip', 'cost', 'routes', 'trust', 'store', 'name', 'on', 'random'] as const
+const storeNames = ['store', 'onStoreFailure', 'storeFailure', 'name', 'on'] as const
+/** `settle` is the adapter's, and allowed beside the others. */
+const otherNames = ['key', 'skip', 'cost', 'settle', 'routes', 'trust', 'random', ...storeNames] as const
 const algorithms = ['sliding-counter', 'sliding-log', 'fixed-window', 'token-bucket', 'gcra', 'leaky-meter'] as const
+
+type AnyLimiter = Limiter<Rule> | SharedLimiter<Rule>
 
 interface Override {
   readonly route: Route
-  readonly limiter: Limiter<Rule> | undefined
+  readonly limiter: AnyLimiter | undefined
 }
 
 /** One limit for all requests, with other numbers for some routes: what `rateLimit({ limit, window })` asks. */
 export class SimpleLimit<Q> {
   private readonly options: RateLimitOptions<Q>
-  private readonly limiter: Limiter<Rule>
+  private readonly limiter: AnyLimiter
+  private readonly shared: boolean
   private readonly overrides: readonly Override[]
   private readonly answers: Answers
   private readonly trust: Trust
@@ -78,27 +93,32 @@ export class SimpleLimit<Q> {
     if (typeof options.cost === 'number') checkCost(options.cost)
     else checkFunction(options.cost, 'options.cost')
     const { name = 'default', store, on, routes = {}, trust, random = Math.random } = options
-    const settings = { ...(store !== undefined && { store }), ...(on !== undefined && { on }) }
+    const given = Object.entries(options).filter(([key, value]) => isStoreName(key) && value !== undefined)
+    const settings = Object.fromEntries(given) as LimiterOptions
+    this.shared = store !== undefined && 'remote' in store
     const rule = ruleOf(options, 'options')
     // Throws here for a name that header fields cannot have, not at every request.
     checkName(name, rule)
     this.options = options
-    this.limiter = createLimiter(rule, { name, ...settings })
+    this.limiter = createLimiter(rule, { ...settings, name })
     this.overrides = Object.entries(routes).map(([text, limit], index) => {
       const path = `options.routes.${text}`
       const route = parseRoute(text, path)
       if (limit === false) return { route, limiter: undefined }
       rejectUnknown(limitNames, limit, path)
-      return { route, limiter: createLimiter(ruleOf(limit, path), { name: `${name}-${index + 1}`, ...settings }) }
+      return { route, limiter: createLimiter(ruleOf(limit, path), { ...settings, name: `${name}-${index + 1}` }) }
     })
     this.diagnoses = new Diagnoses((event) => on?.diagnosis?.(event))
     this.answers = new Answers(options, random, (code, message) => this.diagnoses.tell(code, message))
     this.trust = new Trust(trust, 'options.trust', new TrustWatch(this.diagnoses))
-    this.diagnoses.memoryStore()
+    if (!this.shared) this.diagnoses.memoryStore()
   }
 
-  /** Counts a request; undefined for one that is not counted. Throws when `key` or `cost` do, or say what is not allowed. */
-  take(request: GuardRequest<Q>): Decision | undefined {
+  /**
+   * Counts a request, at once where nothing has to be waited for; undefined for one that is not counted. Throws when `key`
+   * or `cost` do, or say what is not allowed.
+   */
+  take(request: GuardRequest<Q>): Decision | Promise<Decision> | undefined {
     const { skip, key, cost } = this.options
     if (skip?.(request.raw) === true) return undefined
     const limiter = this.overrides.length === 0 ? this.limiter : this.limiterFor(request.method, request.target)
@@ -107,14 +127,15 @@ export class SimpleLimit<Q> {
     if (given === '') this.tellEmptyKey()
     // The address is asked for only where it counts: not every platform has one.
     const caller = given || this.addressOf(request)
-    if (cost === undefined) return limiter.take(caller)
-    return limiter.take(caller, { cost: typeof cost === 'number' ? cost : cost(request.raw) })
+    const units = cost === undefined ? undefined : { cost: typeof cost === 'number' ? cost : cost(request.raw) }
+    if (!this.shared) return limiter.take(caller, units)
+    return limiter.tryTake(caller, units) ?? limiter.take(caller, units)
   }
 
   /** Makes what an admitted request was charged what it really cost, from 0 on; once. */
   settle(decision: Decision, units: number): void {
     for (const limiter of [this.limiter, ...this.overrides.map((one) => one.limiter)]) {
-      if (limiter?.policies.includes(decision.source) === true) limiter.settle(decision, units)
+      if (limiter?.policies.includes(decision.source) === true) void limiter.settle(decision, units)
     }
   }
 
@@ -148,7 +169,7 @@ export class SimpleLimit<Q> {
     return trust.networkOf(trust.addressOf(request.peer, (name) => request.header(name)))
   }
 
-  private limiterFor(method: string, target: string): Limiter<Rule> | undefined {
+  private limiterFor(method: string, target: string): AnyLimiter | undefined {
     const path = normalPath(target, false)
     for (const { route, limiter } of this.overrides) {
       // No limit only in every reading of the path, or another spelling would be a way out.
@@ -156,6 +177,10 @@ export class SimpleLimit<Q> {
     }
     return this.limiter
   }
+}
+
+function isStoreName(name: string): boolean {
+  return (storeNames as readonly string[]).includes(name)
 }
 
 function ruleOf({ limit, window, algorithm = 'sliding-counter', burst }: LimitOptions, path: string): Rule {

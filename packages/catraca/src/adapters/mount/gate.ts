@@ -157,6 +157,10 @@ class SimplePass implements Pass {
   }
 }
 
+function passOf<Q>(decision: Decision, request: Asked<Q>): Pass {
+  return new SimplePass(decision, decision.allowed ? undefined : request.header('accept-language'))
+}
+
 class SimpleGate<Q, S> implements Gate<Q, S> {
   readonly settles: Settle<Q, S> | undefined
   readonly tells = false
@@ -171,11 +175,11 @@ class SimpleGate<Q, S> implements Gate<Q, S> {
     return this.limit.omitsCacheable
   }
 
-  ask(request: Asked<Q>, before: unknown): Pass | undefined {
+  ask(request: Asked<Q>, before: unknown): Pass | Promise<Pass> | undefined {
     if (before instanceof Decision) this.limit.sawBefore(before)
     const decision = this.limit.take(request)
     if (decision === undefined) return undefined
-    return new SimplePass(decision, decision.allowed ? undefined : request.header('accept-language'))
+    return decision instanceof Promise ? decision.then((known) => passOf(known, request)) : passOf(decision, request)
   }
 
   fieldsOf(pass: Pass): string[] {
