@@ -338,19 +338,19 @@ describe.each(kinds)('modes, on %s', (kind) => {
       keys: { a: { client: 'acme' }, b: { client: 'bravo' } },
     })
     await askAll(app.url, '/', 7, { key: 'a' })
-    let sending = true
-    const load = async (): Promise<Heard[]> => {
+    const load = new AbortController()
+    const send = async (): Promise<Heard[]> => {
       const heard: Heard[] = []
-      while (sending) heard.push(await ask(app.url, '/', { key: 'b' }))
+      while (!load.signal.aborted) heard.push(await ask(app.url, '/', { key: 'b' }))
       return heard
     }
-    const loads = Array.from({ length: 8 }, load)
+    const loads = Array.from({ length: 8 }, send)
     const modes: PolicyEntry['mode'][] = ['observe', 'enforce', { enforce: { percent: 50 } }, 'enforce']
     for (let change = 0; change < 20; change++) {
       app.setPolicies(documentOf(rule, undefined, { mode: modes[change % 4] as NonNullable<PolicyEntry['mode']> }))
       await rest(30)
     }
-    sending = false
+    load.abort()
     const heard = (await Promise.all(loads)).flat()
     expect(heard.length).toBeGreaterThan(100)
     expect(heard.every(({ status }) => status === 200 || status === 429)).toBe(true)
