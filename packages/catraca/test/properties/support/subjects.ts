@@ -54,8 +54,6 @@ export interface Specimen {
 /** A kind of rule. To put another under every property, add it to {@link subjects}. */
 export interface Subject {
   readonly name: string
-  /** True for a rule that no shared store has. */
-  readonly local?: true
   readonly settings: fc.Arbitrary<Setting>
   specimen(setting: Setting): Specimen
 }
@@ -223,7 +221,6 @@ export const subjects: readonly Subject[] = [
   },
   {
     name: 'sliding counter in parts',
-    local: true,
     // Every window but the last divides into so many whole µs; as kin have one window, they have one number of parts.
     settings: windowed.filter(({ windowUs }) => windowUs !== 999_983),
     specimen: (setting) => {
@@ -290,6 +287,3 @@ export const subjects: readonly Subject[] = [
     },
   },
 ]
-
-/** Those that a shared store has too. */
-export const sharedSubjects: readonly Subject[] = subjects.filter(({ local }) => local !== true)
