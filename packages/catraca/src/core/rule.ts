@@ -34,7 +34,7 @@ export interface Rule {
   readonly holds: boolean
   /**
    * Whether instances may hold units of it: `kept`, until they are used or the lease is over; `window`, to the end of the
-   * window in which they were charged at most; `never`, where units are billed, held, or have a place in a queue.
+   * window in which they were charged at most, of a counter in parts of the part; `never`, where units are billed, held, or have a place in a queue.
    */
   readonly lease: 'kept' | 'window' | 'never'
   /**

@@ -38,7 +38,7 @@ export class SubWindows implements Rule {
   readonly width = 0 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
-  readonly lease = 'never' as const
+  readonly lease = 'window' as const
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly parts: number
