@@ -78,13 +78,14 @@ export function windowLeftUs(rule: Rule, origin: number, nowUs: number): number 
 
 /**
  * True where a lease lasts as long as anything that was charged counts, so that after one nothing of before is left. A
- * sliding counter weighs what was charged at the start of a window to the end of the next.
+ * sliding counter weighs what was charged at the start of a window to the end of the next, or of a part to the end of as
+ * many as a window has. It is counted from there on: a window with an offset began before it was first asked.
  */
 export function outlastsRule(rule: Rule, { ttlUs }: LeaseTerms): boolean {
   let us = countsUs.get(rule)
   if (us === undefined) {
     const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
-    us = rule.endsAt(full, 0) * rule.tickUs
+    us = (rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs
     countsUs.set(rule, us)
   }
   return us <= ttlUs
