@@ -1,8 +1,8 @@
 import { RedisProcess } from '@catraca/gateway/redis-server'
-import { type Rule, slidingCounter, slidingLog } from 'catraca'
+import { fixedWindow, slidingCounter, slidingLog } from 'catraca'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { Simulated } from './simulated.ts'
+import { type Named, Simulated } from './simulated.ts'
 import { connect, lives, ready } from './support.ts'
 
 let server: RedisProcess
@@ -27,11 +27,12 @@ const second = 1_000_000
 const t0 = Date.UTC(2027, 0, 1) * 1_000
 
 /** A store whose keys keep the lives that they are given. */
-function shared(...rules: Rule[]): Simulated {
-  const one = open(
-    'api',
-    rules.map((rule) => ({ name: 'p', rule })),
-  )
+function shared(...rules: Named['rule'][]): Simulated {
+  return opened(rules.map((rule) => ({ name: 'p', rule })))
+}
+
+function opened(policies: readonly Named[]): Simulated {
+  const one = open('api', policies)
   one.expires = false
   return one
 }
@@ -126,4 +127,36 @@ test('a caller who comes back from another rule finds what each part counts', as
   // Nothing in the log is left, and of the newest part half.
   store.at(t0 + 15 * second)
   expect((await store.take(0, 'k', 1, false)).remaining).toBe(9)
+})
+
+test.each([
+  ['keep', 16],
+  ['proportional', 12],
+  ['reset', 20],
+] as const)('a stack that refuses writes the counts of another limit as they stand: %s', async (onRuleChange, left) => {
+  const [of10, of20] = [10, 20].map((limit) => slidingCounter({ limit, window: '10s', subWindows: 5 })) as [
+    Named['rule'],
+    Named['rule'],
+  ]
+  const store = opened([
+    { name: 'p', rule: of10 },
+    { name: 'p', rule: of20, onRuleChange },
+    { name: 'q', rule: fixedWindow({ limit: 1, window: '10s' }) },
+  ])
+  for (const at of [0, 2]) {
+    store.at(t0 + at * second)
+    await store.take(0, 'k', 2)
+  }
+  await store.take(2, 'k', 1)
+  store.at(t0 + 7 * second)
+  const refused = await store.ledger.apply([1, 2], ['k', 'k'], undefined, [1, 1], true)
+  expect(refused.stack.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+    [true, left],
+    [false, 0],
+  ])
+  expect((await store.take(1, 'k', 1, false)).remaining).toBe(left)
+  const kept = [...(await lives(redis)).keys()].find((key) => key.endsWith('p')) as string
+  const numbers = onRuleChange === 'reset' ? 3 : 4
+  // Written with its third number, which is 0.
+  expect(await redis.strlen(kept)).toBe(1 + 8 * numbers + of20.script.name.length)
 })
