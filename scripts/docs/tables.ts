@@ -14,6 +14,7 @@ import {
 import { allowedWords, documentShape, leaseBounds, type ObjectShape, type Shape } from 'catraca/policy'
 import { type RuleKind, registry } from '../../packages/catraca/src/algorithms/registry.ts'
 import { durationText } from '../../packages/catraca/src/core/duration.ts'
+import type { Parameter } from '../../packages/catraca/src/core/parameters.ts'
 import { gatewayKeys, gatewayShape } from '../../packages/config/src/gateway-shape.ts'
 
 /** The generated parts of the pages by name: each comes from a run of the library, or from its data. */
@@ -204,14 +205,14 @@ function options(name: string): string {
             ? parameter.like
             : 'a duration'
     const preset =
-      parameter.default === undefined ? 'required' : parameter.default === '' ? '–' : `\`${show(parameter.default)}\``
+      parameter.default === undefined ? 'required' : parameter.default === '' ? '–' : `\`${show(parameter)}\``
     return [`\`${option}\``, allowed, preset, parameter.words]
   })
   return table(['option', 'allowed', 'default', 'means'], rows)
 }
 
-function show(value: string | number): string {
-  return typeof value === 'number' ? durationText(value * 1_000) : value
+function show({ kind, default: value }: Parameter): string {
+  return kind === 'duration' && typeof value === 'number' ? durationText(value * 1_000) : `${value}`
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

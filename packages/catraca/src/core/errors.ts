@@ -22,7 +22,6 @@ export const codes = {
   CATRACA_PLAN_UNKNOWN: { kind: 'error', words: 'a plan is named that plans.names does not list' },
   CATRACA_POLICY_CYCLE: { kind: 'error', words: 'policies stand in for each other in a circle' },
   CATRACA_POLICY_UNKNOWN: { kind: 'error', words: 'a policy names another one that does not exist' },
-  CATRACA_RULE_LOCAL: { kind: 'error', words: 'the rule is kept in memory only, and the store is shared' },
   CATRACA_RULE_TOO_FINE: { kind: 'error', words: 'the rule cannot be computed exactly in whole numbers' },
   CATRACA_STORE_UNAVAILABLE: { kind: 'error', words: 'the shared store did not answer what only it can do' },
   CATRACA_WAIT_UNSUPPORTED: { kind: 'error', words: 'a limit has no places in a line that instances share' },

@@ -34,7 +34,7 @@ export interface Rule {
   readonly holds: boolean
   /**
    * Whether instances may hold units of it: `kept`, until they are used or the lease is over; `window`, to the end of the
-   * window in which they were charged at most; `never`, where units are billed, held, or have a place in a queue.
+   * window in which they were charged at most, of a counter in parts of the part; `never`, where units are billed, held, or have a place in a queue.
    */
   readonly lease: 'kept' | 'window' | 'never'
   /**
@@ -122,8 +122,8 @@ export type ReservingRule = Rule & { readonly reserves: true }
 
 /** A rule as the script of a shared store reads it; texts are made once, not per question. */
 export interface ScriptForm {
-  /** The letter of its step; a capital for the form with numbers that most rules can leave out. `none`: it has no such step. */
-  readonly kind: 'none' | 'b' | 'B' | 'f' | 'c' | 'C' | 'q' | 'l'
+  /** The letter of its step; a capital for the form with numbers that most rules can leave out. */
+  readonly kind: 'b' | 'B' | 'f' | 'c' | 'C' | 's' | 'q' | 'l'
   /** What a stored state says about its rule: a letter, what states must share to mean the same, ",", the limit, ";". */
   readonly name: string
   /** The numbers of the rule in the order in which its step reads them, without those that go with the time. */

@@ -18,7 +18,7 @@ import type {
   StoreFailure,
 } from './document.ts'
 import { documentShape, overrideShape } from './document-shape.ts'
-import { staysHere, staysInProcess } from './home.ts'
+import { staysInProcess } from './home.ts'
 import { type KeyPart, type PartContext, parsePart, partWords } from './key-part.ts'
 import { readMode, type Split } from './mode.ts'
 import { type OverflowEntry, readOverflow, rejectOnly, type Strategy } from './overflow.ts'
@@ -172,7 +172,6 @@ class Reader {
     for (const [name, { candidate }] of Object.entries(document.policies)) {
       if (candidate !== undefined) this.readCandidate(name, candidate)
     }
-    if (shared) this.readHomes()
   }
 
   policies(): Policies {
@@ -190,17 +189,6 @@ class Reader {
       exemptClients: new Set(document.exempt?.clients),
       answers: new Set(this.variants.flatMap(({ variant }) => variant.overflow.map(({ kind }) => kind))),
       usesCredentials: this.drafts.some(({ parts }) => parts.some(({ kind }) => kind === 'api-key')),
-    }
-  }
-
-  /** Beside a shared store a rule that has no form there may only be that of a policy that stays in the process. */
-  private readHomes(): void {
-    for (const { policy, variant } of this.variants) {
-      if (variant.rule?.script.kind !== 'none' || staysHere(policy)) continue
-      const place = ['policies', policy.name, 'rule', 'subWindows']
-      const value = variant.rule.options['subWindows']
-      const words = `is ${value}, for ${variant.label}; allowed beside a shared store: 1, because parts are counted in memory only`
-      this.problems.push({ code: 'CATRACA_RULE_LOCAL', place, value, words })
     }
   }
 

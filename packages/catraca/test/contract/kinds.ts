@@ -17,6 +17,7 @@ export const kinds: Readonly<Record<string, (limit: number) => Rule>> = {
   'fixedWindow first': (limit) => fixedWindow({ limit, window: '1d', anchor: 'first' }),
   slidingLog: (limit) => slidingLog({ limit, window: '1d' }),
   slidingCounter: (limit) => slidingCounter({ limit, window: '1d' }),
+  'slidingCounter in parts': (limit) => slidingCounter({ limit, window: '1d', subWindows: 6 }),
   tokenBucket: (limit) => tokenBucket({ limit: 1, window: '1d', burst: limit }),
   gcra: (limit) => gcra({ limit: 1, window: '1d', burst: limit }),
   leakyMeter: (limit) => leakyMeter({ limit: 1, window: '1d', burst: limit }),

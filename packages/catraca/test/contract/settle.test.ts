@@ -19,6 +19,7 @@ const charging: [string, Rule][] = [
   ['fixedWindow first', fixedWindow({ ...ten, anchor: 'first' })],
   ['slidingLog', slidingLog(ten)],
   ['slidingCounter', slidingCounter(ten)],
+  ['slidingCounter in parts', slidingCounter({ ...ten, subWindows: 5 })],
   ['tokenBucket', tokenBucket(ten)],
   ['leakyQueue', leakyQueue({ ...ten, capacity: 10 })],
   ['quota', quota({ limit: 10, period: 'day' })],

@@ -164,6 +164,7 @@ describe('the share of an instance', () => {
       fixedWindow({ limit: 60, window: '1.5s', anchor: 'first' }),
       slidingLog({ limit: 60, window: '0.001ms' }),
       slidingCounter({ limit: 60, window: '36500d' }),
+      slidingCounter({ limit: 60, window: '7s', subWindows: 7 }),
       gcra({ limit: 60, window: '7s', burst: 60 }),
       leakyQueue({ limit: 60, window: '7s', capacity: 60 }),
       quota({ limit: 60, period: 'month', timeZone: 'America/Sao_Paulo', anchor: '2027-01-31' }),

@@ -29,6 +29,7 @@ const rules: readonly (readonly [string, Rule])[] = [
   ['fixed', fixedWindow({ limit: 100, window })],
   ['first', fixedWindow({ limit: 100, window, anchor: 'first' })],
   ['counter', slidingCounter({ limit: 100, window })],
+  ['parts', slidingCounter({ limit: 100, window, subWindows: 5 })],
   ['log', slidingLog({ limit: 100, window })],
   ['bucket', tokenBucket({ limit: 100, window })],
 ]

@@ -7,6 +7,7 @@ import { bucketLaw } from '../model/bucket.ts'
 import { counterLaw } from '../model/counter.ts'
 import { Judge, type Law } from '../model/judge.ts'
 import { logLaw } from '../model/log.ts'
+import { subCounterLaw } from '../model/sub-counter.ts'
 import { clockWindows, firstWindowLaw, periodLaw } from '../model/window.ts'
 
 const limit = 7
@@ -22,6 +23,11 @@ const rules: readonly (readonly [string, Rule, () => Law<never>])[] = [
     () => firstWindowLaw(law.limit, law.windowUs) as never,
   ],
   ['a sliding counter', slidingCounter(options), () => counterLaw(law.limit, law.windowUs) as never],
+  [
+    'a sliding counter in parts',
+    slidingCounter({ ...options, subWindows: 4 }),
+    () => subCounterLaw(law.limit, law.windowUs, 4n) as never,
+  ],
   ['a sliding log', slidingLog(options), () => logLaw(law.limit, law.windowUs, 'limited') as never],
   ['a token bucket', tokenBucket({ ...options, burst: 4 }), () => bucketLaw({ ...law, burst: 4n }) as never],
 ]

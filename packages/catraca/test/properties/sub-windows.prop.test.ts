@@ -1,6 +1,4 @@
 import { createLimiter, fixedWindow, memoryStore, slidingCounter, slidingLog } from 'catraca'
-import { policyProblems } from 'catraca/policy'
-import { redisStore } from 'catraca/redis'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
@@ -182,28 +180,6 @@ describe('where it cannot be', () => {
   test('parts are whole µs', () => {
     const error = thrown(() => slidingCounter({ limit: 1, window: '1s', subWindows: 7 }))
     expect(error).toMatchObject({ code: 'CATRACA_OPTION_INVALID', path: 'slidingCounter.subWindows', value: 7 })
-  })
-
-  test('no shared store has it: a limiter says so at start, a document before that', () => {
-    const client = { isOpen: true, isReady: true, sendCommand: () => Promise.reject(new Error()), on() {}, off() {} }
-    const store = redisStore({ client })
-    const failure = { storeFailure: { expectedInstances: 2 } }
-    const make = (rule: typeof inTen) => createLimiter(rule, { name: 'a', store, ...failure } as never)
-    expect(thrown(() => make(inTen))).toMatchObject({ code: 'CATRACA_RULE_LOCAL', value: 10 })
-    expect(thrown(() => make(slidingCounter({ limit: 1, window: '1s', subWindows: 1 })))).toBeUndefined()
-    store.close()
-    const rule = { algorithm: 'sliding-counter', limit: 10, window: '1m', subWindows: 6 } as const
-    const policies = {
-      own: { per: 'client', rule: { ...rule, subWindows: 1 }, plans: { pro: { subWindows: 3 } } },
-      other: { per: 'client', rule },
-      net: { per: 'address', rule },
-    }
-    const document = { version: 1, plans: { names: ['pro'], default: 'pro' }, policies, ...failure }
-    expect(policyProblems(document)).toEqual([])
-    expect(policyProblems(document, true)).toMatchObject([
-      { code: 'CATRACA_RULE_LOCAL', place: ['policies', 'own', 'rule', 'subWindows'], value: 3 },
-      { code: 'CATRACA_RULE_LOCAL', place: ['policies', 'other', 'rule', 'subWindows'], value: 6 },
-    ])
   })
 
   test('a memory store has it, beside rules of another kind', () => {

@@ -7,8 +7,8 @@ import { Book } from '../contract/ledger.ts'
 import type { Answer } from '../model/judge.ts'
 import { answerOf, Engine } from '../properties/support/engine.ts'
 import { costOf, type History, histories, instantOf, play, startOf } from '../properties/support/histories.ts'
-import { type Setting, type Specimen, sharedSubjects } from '../properties/support/subjects.ts'
-import { anySharedRule, kinOf, specimenOf } from '../properties/support/variants.ts'
+import { type Setting, type Specimen, subjects } from '../properties/support/subjects.ts'
+import { anyRule, kinOf, specimenOf } from '../properties/support/variants.ts'
 import { Simulated } from './simulated.ts'
 
 let server: RedisProcess
@@ -70,7 +70,7 @@ async function agrees(specimen: Specimen, history: History, expires: boolean): P
 const numRuns = Number(process.env['CATRACA_TRACES'] ?? 1_000)
 
 describe('steps in memory, script on Redis and the exact model give one answer', () => {
-  for (const subject of sharedSubjects) {
+  for (const subject of subjects) {
     for (const clock of ['steady', 'set'] as const) {
       test(`${subject.name}, clock ${clock}`, async () => {
         await fc.assert(
@@ -138,7 +138,7 @@ function shown(decision: Decision): Record<string, unknown> {
   return endless ? { reason: answer.reason, remaining: answer.remaining } : { ...answer }
 }
 
-const stacks = fc.array(anySharedRule, { minLength: 2, maxLength: 4 })
+const stacks = fc.array(anyRule, { minLength: 2, maxLength: 4 })
 const clocks = ['steady', 'set'] as const
 const changes = ['keep', 'proportional', 'reset'] as const
 
@@ -168,7 +168,7 @@ describe('as in memory', () => {
     'a caller under rules that are kin, from one to another, clock %s, %s',
     async (clock, change) => {
       const kin = fc.oneof(
-        ...sharedSubjects.map((subject) =>
+        ...subjects.map((subject) =>
           kinOf(subject).map((settings) => settings.map((setting) => ({ subject: subject.name, setting }))),
         ),
       )
@@ -200,7 +200,7 @@ describe('as in memory', () => {
 
   test.each(changes)('a caller under rules of any kind, from one to another, %s', async (change) => {
     await fc.assert(
-      fc.asyncProperty(fc.array(anySharedRule, { minLength: 2, maxLength: 3 }), histories(25), (list, history) => {
+      fc.asyncProperty(fc.array(anyRule, { minLength: 2, maxLength: 3 }), histories(25), (list, history) => {
         const specimens = list.map(specimenOf)
         // A state of another tick that has ended leaves its tick in memory, which may be ahead of now by one.
         fc.pre(specimens.every(({ rule }) => rule.tickUs === 1))
@@ -226,7 +226,7 @@ describe('as in memory', () => {
 
   test.each(clocks)('what is given back, clock %s', async (clock) => {
     await fc.assert(
-      fc.asyncProperty(anySharedRule, histories(20, clock), async (one, history) => {
+      fc.asyncProperty(anyRule, histories(20, clock), async (one, history) => {
         const specimen = specimenOf(one)
         const book = new Book([['p', specimen.rule]])
         const shared = open(`run${runs++}`, [{ name: 'p', rule: specimen.rule }])

@@ -192,10 +192,21 @@ describe('a key without a state is, until then, as if used up when the memory wa
 
   /** The longest that a rule counts what was charged. */
   function termsOf({ rule: of }: Specimen): number {
-    const { windowMs, limit, burst } = of.options as { windowMs: number; limit: number; burst?: number }
+    const {
+      windowMs,
+      limit,
+      burst,
+      subWindows = 1,
+    } = of.options as {
+      windowMs: number
+      limit: number
+      burst?: number
+      subWindows?: number
+    }
     if (burst !== undefined) return Math.ceil((burst * windowMs * 1_000) / limit / of.tickUs) * of.tickUs
-    // A counter weighs what was charged to the end of the next window.
-    return windowMs * 1_000 * (of.algorithm === 'sliding-counter' ? 2 : 1)
+    // A counter weighs what was charged to the end of the next window, or to that of one more part.
+    const windowUs = windowMs * 1_000
+    return of.algorithm === 'sliding-counter' ? windowUs + windowUs / subWindows : windowUs
   }
 
   test.each(leasable.map((subject) => [subject.name, subject] as const))('%s', async (_, subject) => {
@@ -232,6 +243,7 @@ describe('a key without a state is, until then, as if used up when the memory wa
     ['fixed', fixedWindow({ limit: 10, window: '20s' })],
     ['first', fixedWindow({ limit: 10, window: '20s', anchor: 'first' })],
     ['counter', slidingCounter({ limit: 10, window: '10s' })],
+    ['parts', slidingCounter({ limit: 10, window: '15s', subWindows: 3 })],
     ['log', slidingLog({ limit: 10, window: '20s' })],
     ['bucket', tokenBucket({ limit: 10, window: '20s' })],
   ] as const)('%s: afterwards it is fresh', async (_, of) => {

@@ -72,6 +72,7 @@ test('all leasable rules are among those that are compared', () => {
     'fixed window from the first request',
     'sliding log',
     'sliding counter',
+    'sliding counter in parts',
     'token bucket',
     'gcra',
     'leaky meter',

@@ -47,6 +47,7 @@ const makers: Record<string, (limit: number) => Rule> = {
   spread: (limit) => fixedWindow({ limit, window, offset: 'key' }),
   log: (limit) => slidingLog({ limit, window }),
   counter: (limit) => slidingCounter({ limit, window }),
+  parts: (limit) => slidingCounter({ limit, window, subWindows: 5 }),
   bucket: (limit) => tokenBucket({ limit, window }),
   gcra: (limit) => gcra({ limit, window }),
   quota: (limit) => quota({ limit, period: 'year' }),

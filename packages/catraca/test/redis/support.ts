@@ -27,6 +27,7 @@ export function rulesOf(limit: number): Record<string, Rule> {
     spread: fixedWindow({ limit, window, offset: 'key' }),
     log: slidingLog({ limit, window }),
     counter: slidingCounter({ limit, window }),
+    parts: slidingCounter({ limit, window, subWindows: 5 }),
     bucket: tokenBucket({ limit, window }),
     gcra: gcra({ limit, window }),
     meter: leakyMeter({ limit, window }),

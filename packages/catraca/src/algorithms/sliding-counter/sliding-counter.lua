@@ -23,5 +23,5 @@ if origin ~= natural then
 end
 local share = window
 if lead < 0 then share = window + lead end
-if lend then cost = lend(cost, limit - level - math.floor(prior * share / window)) end
+if lend then cost = lend(cost, limit - level - math.floor(prior * share / window), level + math.ceil(prior * share / window)) end
 passes = cost <= limit and prior * share < (limit - level - cost + 1) * window

@@ -21,7 +21,7 @@ export interface SlidingCounterOptions {
   window: Duration
   /**
    * Parts in which the window is counted: a whole number from 1 to 60, into which the window divides in whole µs. More of
-   * them come nearer to the log, for 8 bytes per part and key. Default 1. With more than 1 only in memory.
+   * them come nearer to the log, for 8 bytes per part and key. Default 1.
    */
   subWindows?: number
 }

@@ -28,7 +28,7 @@ const first = 1
  * - The estimate is off from the log by less than what the oldest part counts: of even traffic limit ÷ parts.
  *
  * State: a list, the start of the newest part in which units are counted, and `parts` + 1 counts, the newest first; the
- * newest is 0 only where all are. Snapshot: `level`, what all parts count; `origin`, that start.
+ * newest is 0 only where all are. Snapshot: `level`, units in use, rounded down; `origin`, that start.
  */
 export class SubWindows implements Rule {
   readonly algorithm = 'sliding-counter'
@@ -38,7 +38,7 @@ export class SubWindows implements Rule {
   readonly width = 0 as const
   readonly denial = 'limited' as const
   readonly holds = false as const
-  readonly lease = 'never' as const
+  readonly lease = 'window' as const
   readonly options: Readonly<Record<string, string | number>>
   readonly script: ScriptForm
   private readonly parts: number
@@ -54,9 +54,9 @@ export class SubWindows implements Rule {
     this.part = windowUs / parts / tickUs
     this.options = { limit, windowMs: windowUs / 1_000, subWindows: parts }
     this.script = {
-      kind: 'none',
+      kind: 's',
       name: `s${tickUs},${this.part},${parts},${limit};`,
-      numbers: [],
+      numbers: [limit, this.part, parts, tickUs].map(String),
       unit: 1,
       lifeMs: lifeMs(windowUs + windowUs / parts),
     }
@@ -76,10 +76,8 @@ export class SubWindows implements Rule {
     return start + later * part + elapsed - now
   }
 
-  remaining(list: Float64Array, _at: number, now: number): number {
-    const age = this.age(list, this.start(list, now), now)
-    const weighed = floorDiv(this.oldest(list, age) * this.share(list, now), this.part)
-    return Math.max(0, this.limit - this.whole(list, age) - weighed)
+  remaining(list: Float64Array, at: number, now: number): number {
+    return Math.max(0, this.limit - this.levelAt(list, at, now))
   }
 
   charge(list: Float64Array, _at: number, now: number, cost: number): Float64Array {
@@ -116,7 +114,7 @@ export class SubWindows implements Rule {
 
   levelAt(list: Float64Array, _at: number, now: number): number {
     const age = this.age(list, this.start(list, now), now)
-    return this.whole(list, age) + this.oldest(list, age)
+    return this.whole(list, age) + floorDiv(this.oldest(list, age) * this.share(list, now), this.part)
   }
 
   endsAt(list: Float64Array): number {
@@ -157,10 +155,9 @@ export class SubWindows implements Rule {
     }
   }
 
-  resetTicks({ lead, level }: Snapshot, now: number): number {
-    if (level === 0) return 0
+  resetTicks({ lead }: Snapshot, now: number): number {
     const start = lead > this.graceTicks ? Math.floor(now / this.part) * this.part - now : lead
-    return start + (this.parts + 1) * this.part
+    return Math.max(0, start + (this.parts + 1) * this.part)
   }
 
   delayTicks(): number {

@@ -38,7 +38,8 @@ export interface LeaseBounds {
  *
  * Where a lease ends with the window of the rule (fixed window, sliding counter), nothing is held across its start: each
  * window admits only what was charged in it. A counter weighs the window before less and less, so what was within the
- * limit when it was charged is so when it is used. So nothing more, 0.
+ * limit when it was charged is so when it is used. So nothing more, 0. Of a counter in parts that window is a part: what is
+ * used in a part was charged in it, and of the parts before nothing weighs more when it is used than when it was charged.
  *
  * Under. A unit that was charged and not admitted is held by somebody, until its lease ends and it goes back. Who is
  * refused spends its own first, so the others hold what it lacks: (N − 1) × H. A unit whose message is lost, or whose
@@ -63,21 +64,28 @@ export function leaseEndUs(sentUs: number, ttlUs: number, windowLeftUs: number):
   return sentUs + lasts - Math.ceil(lasts / 1_000)
 }
 
+/** The window with which the units of a rule end; of a sliding counter in parts a part. */
+export function windowUsOf({ options }: Rule): number {
+  const { windowMs, subWindows = 1 } = options as { windowMs: number; subWindows?: number }
+  return (windowMs * 1_000) / subWindows
+}
+
 /** Microseconds until the window of a charge ends; Infinity for rules whose units do not end with a window. */
 export function windowLeftUs(rule: Rule, origin: number, nowUs: number): number {
   if (rule.lease !== 'window') return Infinity
-  return origin * rule.tickUs + (rule.options['windowMs'] as number) * 1_000 - nowUs
+  return origin * rule.tickUs + windowUsOf(rule) - nowUs
 }
 
 /**
  * True where a lease lasts as long as anything that was charged counts, so that after one nothing of before is left. A
- * sliding counter weighs what was charged at the start of a window to the end of the next.
+ * sliding counter weighs what was charged at the start of a window to the end of the next, or of a part to the end of as
+ * many as a window has. It is counted from there on: a window with an offset began before it was first asked.
  */
 export function outlastsRule(rule: Rule, { ttlUs }: LeaseTerms): boolean {
   let us = countsUs.get(rule)
   if (us === undefined) {
     const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
-    us = rule.endsAt(full, 0) * rule.tickUs
+    us = (rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs
     countsUs.set(rule, us)
   }
   return us <= ttlUs

@@ -1,5 +1,4 @@
 import { Decision, decide as decideStack, peeked, type Source } from '../../core/decision.ts'
-import { CatracaError } from '../../core/errors.ts'
 import { reasonCode } from '../../core/reason.ts'
 import type { Rule } from '../../core/rule.ts'
 import { startUsOf, tooLate } from '../reservation.ts'
@@ -11,18 +10,20 @@ export class Member {
   readonly change: 'k' | 'p' | 'r'
   /** True where the state is a list. */
   readonly list: boolean
-  /** Numbers of a short answer: level; prior of a counter; lead and wait of a list. */
+  /** True where the script says what is in use, the lead and the wait: of a list, and of a counter in parts. */
+  readonly told: boolean
+  /** Numbers of a short answer: level; prior of a counter; lead and wait where they are told. */
   readonly size: 1 | 2 | 3
   private readonly oneCost: string
   private readonly life: string
 
   constructor(source: Source) {
     const { script } = source.rule
-    if (script.kind === 'none') throw keptInMemory(source)
     this.source = source
     this.change = source.onRuleChange === 'proportional' ? 'p' : source.onRuleChange === 'reset' ? 'r' : 'k'
     this.list = script.kind === 'l'
-    this.size = this.list ? 3 : script.name.startsWith('c') ? 2 : 1
+    this.told = this.list || script.kind === 's'
+    this.size = this.told ? 3 : script.name.startsWith('c') ? 2 : 1
     this.oneCost = `${script.unit}`
     this.life = `${script.lifeMs}`
   }
@@ -49,13 +50,6 @@ export class Member {
   private costText(cost: number): string {
     return cost === 1 ? this.oneCost : `${cost * this.source.rule.script.unit}`
   }
-}
-
-function keptInMemory({ name, rule }: Source): CatracaError {
-  const path = 'slidingCounter.subWindows'
-  const value = rule.options['subWindows']
-  const message = `${path} of ${name} is ${value}; allowed in a shared store: 1, because parts are counted in memory only`
-  return new CatracaError('CATRACA_RULE_LOCAL', message, { path, value })
 }
 
 /** A question to several policies on its way; `permits` for members that keep a list. */
@@ -179,13 +173,13 @@ function part(
   if (atLength) {
     const [lead, more, blockedUs, stepUs] = answer.slice(at + 1, at + sizeAtLength) as [number, number, number, number]
     if (stepUs > 0) rebased?.(stepUs / 1_000)
-    return member.list
-      ? listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, more, blockedUs)
+    return member.told
+      ? toldPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, more, blockedUs)
       : statePart(member, key, cost, nowUs, taken, bits, coded, lead, more, blockedUs)
   }
-  if (member.list) {
+  if (member.told) {
     const [lead, wait] = [answer[at + 1] as number, answer[at + 2] as number]
-    return listPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, wait, 0)
+    return toldPart(member, key, cost, permit, nowUs, taken, bits, coded, lead, wait, 0)
   }
   const prior = member.size === 2 ? (answer[at + 1] as number) : 0
   return statePart(member, key, cost, nowUs, taken, bits, coded, undefined, prior, 0)
@@ -232,9 +226,9 @@ function statePart(
   return new Decision(source, key, code, nowUs, cost, left, scratch[0] - now, scratch[1], scratch[2], waitUs)
 }
 
-/** The decision of a rule that keeps a list, whose wait the script knows. */
-function listPart(
-  { source }: Member,
+/** The decision of a rule whose state is not told, but what is in use, its stored time and the wait in µs. */
+function toldPart(
+  { source, list }: Member,
   key: string,
   cost: number,
   permit: number,
@@ -249,7 +243,7 @@ function listPart(
   const { rule } = source
   if (coded >= 0) {
     const level = taken ? coded + cost : coded
-    const ahead = taken ? Math.max(0, lead) : lead
+    const ahead = !taken ? lead : list ? Math.max(0, lead) : leadAfter(rule, tickOf(nowUs, rule), lead)
     return new Decision(source, key, bits, nowUs, cost, Math.max(0, rule.limit - level), ahead, level, permit, 0)
   }
   const level = -1 - coded
@@ -259,6 +253,14 @@ function listPart(
   const waitUs = impossible ? Infinity : Math.max(wait, blockedUs)
   const left = blocked ? 0 : Math.max(0, rule.limit - level)
   return new Decision(source, key, code, nowUs, cost, left, lead, level, permit, waitUs)
+}
+
+/** The lead once a counter in parts was charged, whose state but for its stored time is the store's. */
+function leadAfter(rule: Rule, now: number, lead: number): number {
+  scratch[0] = now + lead
+  scratch[1] = 1
+  rule.charge(scratch, 0, now, 1, 0)
+  return scratch[0] - now
 }
 
 function tickOf(nowUs: number, { tickUs }: Rule): number {

@@ -1,9 +1,9 @@
 // Made by scripts/redis-script.mjs from the .lua files; do not edit.
 const member = `
 local kind, name, cost, life = ARGV[at], ARGV[at + 1], (most or ARGV[at + 2]) + 0, ARGV[at + 3]
-local origin, level, prior, blocked, lead, wait, step, keep = 0, 0, 0, 0, 0, 0, 0, 0
-local passes, long, moved, longer, writes, heals, adopted
-local extras = ''
+local origin, level, prior, blocked, lead, step, keep = 0, 0, 0, 0, 0, 0, 0
+local passes, long, moved, longer, writes, heals, adopted, wait, use
+local extras, kept, tail = '', '', ''
 if kind ~= 'l' then
 if raw == nil then raw = call('GET', key) end
 if raw then
@@ -11,6 +11,9 @@ if string.sub(raw, 17) == name then
 origin, level = struct.unpack('<dd', raw)
 elseif string.sub(raw, 26) == name and string.byte(raw, 17) == 105 then
 origin, level, prior = struct.unpack('<ddxd', raw)
+elseif kind == 's' and string.sub(raw, 17, 16 + #name) == name then
+origin, level = struct.unpack('<dd', raw)
+kept = string.sub(raw, 17 + #name)
 else
 local value, missing = raw, 0
 local letter = string.sub(name, 1, 1)
@@ -43,7 +46,7 @@ end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
 or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -57,6 +60,11 @@ if letter == 'c' then
 local tick, window = string.match(theirs, '^c(%d+),(%d+)')
 local myTick, myWindow = string.match(name, '^c(%d+),(%d+)')
 return tick * window == myTick * myWindow
+end
+if letter == 's' then
+local tick, part, parts = string.match(theirs, '^s(%d+),(%d+),(%d+)')
+local myTick, myPart, myParts = string.match(name, '^s(%d+),(%d+),(%d+)')
+return parts == myParts and tick * part == myTick * myPart
 end
 return string.match(theirs, '^(.*),') == string.match(name, '^(.*),')
 end
@@ -79,6 +87,25 @@ window = window + 0
 if now >= o + 2 * window then return 0 end
 if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
 return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+elseif k == 's' then
+local tick, part, parts = string.match(rule, '^s(%d+),(%d+),(%d+)')
+tick, part, parts = tick + 0, part + 0, parts + 0
+local now = math.floor(us / tick)
+local start, age, ahead = math.floor(now / part) * part, parts + 1, 0
+if l > 0 then
+if o - now > 60000000 / tick then
+ahead, age = o - now, 0
+else
+if now < o + part then start = o end
+age = math.min(age, (start - o) / part)
+end
+end
+local counts = { l, struct.unpack('<' .. string.rep('d', #rest / 8), rest) }
+counts[#rest / 8 + 2] = nil
+local inside, leaving = 0, counts[parts - age + 1] or 0
+for index = 1, parts - age do inside = inside + (counts[index] or 0) end
+local share = part - math.max(0, now - start)
+return inside + math.ceil(leaving * share / part)
 elseif k == 'q' then
 if us >= q then return 0 end
 return l
@@ -95,7 +122,7 @@ if old ~= name then
 moved = true
 if kin(old) then
 if mode == 'r' then
-o, l, q, old, parked = 0, 0, 0, name, {}
+o, l, q, old, parked, value, follows = 0, 0, 0, name, {}, '', 1
 end
 for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
 else
@@ -128,6 +155,7 @@ end
 else
 for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
 end
+if letter == 's' then kept = string.sub(value, follows) end
 if old ~= name then
 local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
 local function scaled(count, from, to)
@@ -167,16 +195,21 @@ o = math.ceil(seen * tick / myTick)
 if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
 l = scaled(l, unit, myUnit)
 q = scaled(q, unit, myUnit) + limit * myUnit
-elseif letter == 'c' then
-o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
+elseif letter == 'c' or letter == 's' then
+o = o * string.match(old, '^%a(%d+)') / string.match(name, '^%a(%d+)')
 end
 if mode == 'p' then
 l = scaled(l, before, limit)
 if letter == 'c' then q = scaled(q, before, limit) end
+local counts = {}
+for from = 1, #kept, 8 do
+counts[#counts + 1] = struct.pack('<d', scaled((struct.unpack('<d', kept, from)), before, limit))
+end
+kept = table.concat(counts)
 end
 end
 origin, level, prior = o, l, q
-if letter ~= 'b' then missing = missing - used(o, l, q, name, '') end
+if letter ~= 'b' then missing = missing - used(o, l, q, name, kept) end
 if missing > 0 then
 if letter == 'b' then
 local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
@@ -188,6 +221,33 @@ end
 local debt = missing * unit
 if debt > 9007199254740992 then debt = debt * (1 + 2 ^ -50) end
 level = math.max(level, debt)
+elseif letter == 's' then
+local tick, part, parts = string.match(name, '^s(%d+),(%d+),(%d+)')
+tick, part, parts = tick + 0, part + 0, parts + 0
+local rest = kept
+local now = math.floor(us / tick)
+local start, age, ahead = math.floor(now / part) * part, parts + 1, 0
+if l > 0 then
+if o - now > 60000000 / tick then
+ahead, age = o - now, 0
+else
+if now < o + part then start = o end
+age = math.min(age, (start - o) / part)
+end
+end
+local counts = { l, struct.unpack('<' .. string.rep('d', #rest / 8), rest) }
+counts[#rest / 8 + 2] = nil
+local inside, leaving = 0, counts[parts - age + 1] or 0
+for index = 1, parts - age do inside = inside + (counts[index] or 0) end
+local share = part - math.max(0, now - start)
+if age > parts then
+l, rest = 0, ''
+elseif age > 0 then
+rest = string.sub(string.rep('\\0', 8 * (age - 1)) .. struct.pack('<d', l) .. rest, 1, 8 * parts)
+l = 0
+end
+o = start
+origin, level, kept = o, l + missing, rest
 else
 local start = us
 if letter == 'c' then
@@ -223,7 +283,7 @@ if window then origin = lost - (lost - ('0' .. offset)) % window end
 else
 local tick, window = string.match(name, '^%a(%d+),(%d+)')
 origin = math.floor(lost / tick)
-if kind == 'c' or kind == 'C' then origin = origin - origin % window end
+if kind == 'c' or kind == 'C' or kind == 's' then origin = origin - origin % window end
 end
 end
 end
@@ -280,8 +340,59 @@ longer = (lead + 2 * window) * tick / 1000
 end
 local share = window
 if lead < 0 then share = window + lead end
-if lend then cost = lend(cost, limit - level - math.floor(prior * share / window)) end
+if lend then cost = lend(cost, limit - level - math.floor(prior * share / window), level + math.ceil(prior * share / window)) end
 passes = cost <= limit and prior * share < (limit - level - cost + 1) * window
+elseif kind == 's' then
+local limit, part, parts, tick = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0, ARGV[at + 7] + 0
+at = at + 8
+local o, l, rest = origin, level, kept
+local now = math.floor(us / tick)
+local start, age, ahead = math.floor(now / part) * part, parts + 1, 0
+if l > 0 then
+if o - now > 60000000 / tick then
+ahead, age = o - now, 0
+else
+if now < o + part then start = o end
+age = math.min(age, (start - o) / part)
+end
+end
+local counts = { l, struct.unpack('<' .. string.rep('d', #rest / 8), rest) }
+counts[#rest / 8 + 2] = nil
+local inside, leaving = 0, counts[parts - age + 1] or 0
+for index = 1, parts - age do inside = inside + (counts[index] or 0) end
+local share = part - math.max(0, now - start)
+lead = -now
+if l > 0 then lead = o - now end
+if ahead > 0 then
+step = ahead * tick
+lead = start - now
+elseif start > now then
+longer = (start - now + (parts + 1) * part) * tick / 1000
+end
+use = inside + math.floor(leaving * share / part)
+if lend then cost = lend(cost, limit - use, inside + math.ceil(leaving * share / part)) end
+passes = cost <= limit and leaving * share < (limit - inside - cost + 1) * part
+wait = 0
+if not passes and cost <= limit then
+local gone = age
+while inside + cost > limit do
+inside = inside - (counts[parts - gone] or 0)
+gone = gone + 1
+end
+local last, elapsed = counts[parts - gone + 1] or 0, 0
+if last > 0 then elapsed = math.max(0, part - math.ceil((limit - inside - cost + 1) * part / last) + 1) end
+wait = (start + (gone - age) * part + elapsed) * tick - us
+end
+if charge then
+if age > parts then
+l, rest = 0, ''
+elseif age > 0 then
+rest = string.sub(string.rep('\\0', 8 * (age - 1)) .. struct.pack('<d', l) .. rest, 1, 8 * parts)
+l = 0
+end
+o = start
+origin, level, tail = o, l, rest
+end
 elseif kind == 'f' then
 local limit, window, offset = ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0
 local first = offset < 0
@@ -375,7 +486,7 @@ end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
 or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -389,6 +500,11 @@ if letter == 'c' then
 local tick, window = string.match(theirs, '^c(%d+),(%d+)')
 local myTick, myWindow = string.match(name, '^c(%d+),(%d+)')
 return tick * window == myTick * myWindow
+end
+if letter == 's' then
+local tick, part, parts = string.match(theirs, '^s(%d+),(%d+),(%d+)')
+local myTick, myPart, myParts = string.match(name, '^s(%d+),(%d+),(%d+)')
+return parts == myParts and tick * part == myTick * myPart
 end
 return string.match(theirs, '^(.*),') == string.match(name, '^(.*),')
 end
@@ -411,6 +527,25 @@ window = window + 0
 if now >= o + 2 * window then return 0 end
 if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
 return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+elseif k == 's' then
+local tick, part, parts = string.match(rule, '^s(%d+),(%d+),(%d+)')
+tick, part, parts = tick + 0, part + 0, parts + 0
+local now = math.floor(us / tick)
+local start, age, ahead = math.floor(now / part) * part, parts + 1, 0
+if l > 0 then
+if o - now > 60000000 / tick then
+ahead, age = o - now, 0
+else
+if now < o + part then start = o end
+age = math.min(age, (start - o) / part)
+end
+end
+local counts = { l, struct.unpack('<' .. string.rep('d', #rest / 8), rest) }
+counts[#rest / 8 + 2] = nil
+local inside, leaving = 0, counts[parts - age + 1] or 0
+for index = 1, parts - age do inside = inside + (counts[index] or 0) end
+local share = part - math.max(0, now - start)
+return inside + math.ceil(leaving * share / part)
 elseif k == 'q' then
 if us >= q then return 0 end
 return l
@@ -579,7 +714,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: '6a4c6c62411b2f4fa7c672beee7646121528b4fc', text: whole(`
+export const decide = { sha: 'fff90b4c93fe30ed5e4ffc9acdba7e4432906b30', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -602,19 +737,20 @@ for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
 if prior == 0 then
-call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name .. tail)
 else
 call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
 elseif moved then
-call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
+level = use or level
 if not passes then level = -1 - level end
-if kind == 'l' then prior = wait end
+prior = wait or prior
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
-if kind == 'l' then return { us, level, lead, wait } end
+if wait then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
@@ -635,16 +771,17 @@ rings[member] = writes
 healed[member] = heals
 else
 if prior == 0 then
-values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name .. tail
 else
 values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
 end
 if moved then
-local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept
 healed[member] = { { 'PSETEX', key, life, value } }
 end
 end
 end
+level = use or level
 if not passes then
 all = false
 level = -1 - level
@@ -652,10 +789,10 @@ end
 local size = #reply
 reply[size + 1] = level
 if long then
-if kind == 'l' then prior = wait end
+prior = wait or prior
 mask = mask + bit
 reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
-elseif kind == 'l' then
+elseif wait then
 reply[size + 2], reply[size + 3] = lead, wait
 elseif kind == 'c' or kind == 'C' then
 reply[size + 2] = prior
@@ -683,7 +820,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '597ed6116de2a86dd415140b1ff3ca06aa3be017', text: whole(`
+export const batch = { sha: '1446e2150a404aba5d4a6e18255a860621dd6010', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -701,19 +838,20 @@ for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
 if prior == 0 then
-call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name .. tail)
 else
 call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
 elseif moved then
-call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
+level = use or level
 if not passes then level = -1 - level end
-if kind == 'l' then prior = wait end
+prior = wait or prior
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
-if kind == 'l' then return { us, level, lead, wait } end
+if wait then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
@@ -733,16 +871,17 @@ rings[member] = writes
 healed[member] = heals
 else
 if prior == 0 then
-values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name .. tail
 else
 values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
 end
 if moved then
-local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept
 healed[member] = { { 'PSETEX', key, life, value } }
 end
 end
 end
+level = use or level
 if not passes then
 all = false
 level = -1 - level
@@ -750,10 +889,10 @@ end
 local size = #reply
 reply[size + 1] = level
 if long then
-if kind == 'l' then prior = wait end
+prior = wait or prior
 mask = mask + bit
 reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
-elseif kind == 'l' then
+elseif wait then
 reply[size + 2], reply[size + 3] = lead, wait
 elseif kind == 'c' or kind == 'C' then
 reply[size + 2] = prior
@@ -807,7 +946,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: 'd97636fdfc3a808e23031cda51ff281fd238be4b', text: whole(`
+export const amend = { sha: '444d1ac395a7384c6675e01864fa4ddd74f9c312', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -820,47 +959,13 @@ local asked, unit = ARGV[3], 1
 local limitOf = string.match(asked, '(%d+);$') + 0
 if string.byte(asked) == 98 then unit = string.match(asked, '^b%d+,(%d+)') + 0 end
 if string.byte(op) == 115 then
-lend = function(wanted, room)
+lend = function(wanted, room, counted)
+if counted then room = limitOf - counted end
 return math.max(0, math.min(wanted, math.floor((room + limitOf * unit) / unit) * unit))
 end
 end
 @member@
-if lend then
-if kind == 'c' or kind == 'C' then
-local function used(o, l, q, rule, rest)
-local k = string.sub(rule, 1, 1)
-if k == 'b' then
-local tick, unit, rate = string.match(rule, '^b(%d+),(%d+),(%d+),')
-local elapsed = math.floor(us / tick) - o
-if elapsed > 0 then l = math.max(0, l - elapsed * rate) end
-local units = math.floor(l / unit)
-if units * unit < l then units = units + 1 end
-return units
-elseif k == 'f' or k == 'F' or k == 'o' then
-if us >= o + string.match(rule, '^.(%d+)') then return 0 end
-return l
-elseif k == 'c' then
-local tick, window = string.match(rule, '^c(%d+),(%d+),')
-local now = math.floor(us / tick)
-window = window + 0
-if now >= o + 2 * window then return 0 end
-if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
-return l + math.ceil(q * (window - math.max(0, now - o)) / window)
-elseif k == 'q' then
-if us >= q then return 0 end
-return l
-end
-local units, time = 0, math.max(us, o)
-for from = (q - q % 67108864) / 67108864 * 20 + 1, #rest, 20 do
-local ends, _, own = struct.unpack('<ddI4', rest, from)
-if ends > time then units = units + own end
-end
-return units
-end
-cost = math.max(0, math.min(cost, 2 * limitOf - used(origin, level, prior, name, '')))
-end
-if cost == 0 then return 0 end
-end
+if lend and cost == 0 then return 0 end
 if kind == 'b' or kind == 'B' then
 local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
 local paid = ((level + cost) / rate + lead) * tick / 1000
@@ -869,7 +974,7 @@ end
 if writes then
 for index = 1, #writes do redis.call(unpack(writes[index])) end
 else
-call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name .. tail)
 end
 if lend then return cost / unit end
 return 1
@@ -912,7 +1017,7 @@ end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
 or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -979,7 +1084,7 @@ end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
 or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1064,7 +1169,7 @@ end
 end
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
 or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)
@@ -1073,7 +1178,7 @@ keep = redis.call('PTTL', key)
 local reset = string.match(extras, 'g(........)')
 if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
 for index = 1, #parked do extras = extras .. struct.pack('<c1I4', 'P', #parked[index]) .. parked[index] end
-local chargedAt, asked = ARGV[4] + 0, ARGV[5] + 0
+local chargedAt, asked, rest = ARGV[4] + 0, ARGV[5] + 0, string.sub(value, follows)
 local give = 0
 if letter == 'b' then
 if old ~= name then return 0 end
@@ -1093,8 +1198,40 @@ l = l - give
 local sum = q + give
 if sum - q < give then sum = sum * (1 + 2 ^ -52) end
 q = sum
+elseif string.match(old, '^(.*),') ~= string.match(name, '^(.*),') then
+return 0
+elseif letter == 's' then
+local tick, part, parts = string.match(name, '^s(%d+),(%d+),(%d+)')
+tick, part, parts = tick + 0, part + 0, parts + 0
+local now = math.floor(us / tick)
+local start, age, ahead = math.floor(now / part) * part, parts + 1, 0
+if l > 0 then
+if o - now > 60000000 / tick then
+ahead, age = o - now, 0
 else
-if string.match(old, '^(.*),') ~= string.match(name, '^(.*),') or o ~= chargedAt then return 0 end
+if now < o + part then start = o end
+age = math.min(age, (start - o) / part)
+end
+end
+local counts = { l, struct.unpack('<' .. string.rep('d', #rest / 8), rest) }
+counts[#rest / 8 + 2] = nil
+local inside, leaving = 0, counts[parts - age + 1] or 0
+for index = 1, parts - age do inside = inside + (counts[index] or 0) end
+local share = part - math.max(0, now - start)
+local index = (o - chargedAt) / part
+if index % 1 ~= 0 or index < 0 or index + age >= parts then return 0 end
+index = index + 1
+give = math.min(asked, counts[index] or 0)
+if give == 0 then return 0 end
+counts[index] = counts[index] - give
+while #counts > 1 and counts[1] == 0 do
+table.remove(counts, 1)
+o = o - part
+end
+l = counts[1]
+rest = struct.pack('<' .. string.rep('d', #counts - 1), unpack(counts, 2))
+else
+if o ~= chargedAt then return 0 end
 local stop = q
 local now = us
 if letter == 'c' then
@@ -1112,9 +1249,9 @@ if keep < 0 then
 keep = life + 0
 if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
-if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
+if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old .. rest) end
 return give`) }
-export const grant = { sha: '0a656d9908c4a3c265f27ed99a6068825a4e3a15', text: whole(`
+export const grant = { sha: '24a6cf111d283a2b3a689b5d33b6c0c2a6cb5632', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -1159,19 +1296,20 @@ for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
 if prior == 0 then
-call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name .. tail)
 else
 call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
 elseif moved then
-call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
+level = use or level
 if not passes then level = -1 - level end
-if kind == 'l' then prior = wait end
+prior = wait or prior
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
-if kind == 'l' then return { us, level, lead, wait } end
+if wait then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }
 end
@@ -1229,7 +1367,7 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('PEXPIRE', KEYS[2], 3600000)
 return { id, redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '', since }`) }
-export const reserve = { sha: '315eb4d7e28e55763e895b959c7babe9ad7f9042', text: whole(`
+export const reserve = { sha: '3d361895f8f12d54ef498148bf4c06112eee4da5', text: whole(`
 local op, at, charge = ARGV[3], 4, true
 local call = redis.call
 local clock = call('TIME')
@@ -1261,22 +1399,23 @@ for index = 1, #writes do redis.call(unpack(writes[index])) end
 end
 elseif passes then
 if prior == 0 then
-call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name)
+call('PSETEX', key, life, struct.pack('<dd', origin, level + cost) .. extras .. name .. tail)
 else
 call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
 end
 elseif moved then
-call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name)
+call('PSETEX', key, life, (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept)
 end
 if not passes and not moved and redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, life) end
 end
+level = use or level
 if not passes then level = -1 - level end
-if kind == 'l' then prior = wait end
+prior = wait or prior
 if long then return { -us, level, lead, prior, blocked, step, 1 } end
-if kind == 'l' then return { us, level, lead, wait } end
+if wait then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }`) }
-export const upTo = { sha: 'c96c5457e5c701bf3fc7ca05c3ce28e4a3298ac4', text: whole(`
+export const upTo = { sha: 'dc1de879602babed36e2d9bcadd4bdd8fb993901', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -1300,16 +1439,17 @@ rings[member] = writes
 healed[member] = heals
 else
 if prior == 0 then
-values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name .. tail
 else
 values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
 end
 if moved then
-local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept
 healed[member] = { { 'PSETEX', key, life, value } }
 end
 end
 end
+level = use or level
 if not passes then
 all = false
 level = -1 - level
@@ -1317,10 +1457,10 @@ end
 local size = #reply
 reply[size + 1] = level
 if long then
-if kind == 'l' then prior = wait end
+prior = wait or prior
 mask = mask + bit
 reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
-elseif kind == 'l' then
+elseif wait then
 reply[size + 2], reply[size + 3] = lead, wait
 elseif kind == 'c' or kind == 'C' then
 reply[size + 2] = prior

@@ -1,5 +1,5 @@
+import { windowUsOf } from '../../stores/lease/terms.ts'
 import type { Instance } from './instance.ts'
-import { windowUsOf } from './profile.ts'
 import type { World } from './world.ts'
 
 /** Brings the callers of a run, in one of two styles. */

@@ -43,6 +43,7 @@ const makers: Readonly<Record<string, (limit: number, window: number) => Rule>> 
   'fixed window': (limit, window) => fixedWindow({ limit, window }),
   'fixed window from the first': (limit, window) => fixedWindow({ limit, window, anchor: 'first' }),
   'sliding counter': (limit, window) => slidingCounter({ limit, window }),
+  'sliding counter in parts': (limit, window) => slidingCounter({ limit, window, subWindows: 4 }),
   'sliding log': (limit, window) => slidingLog({ limit, window }),
   'token bucket': (limit, window) => tokenBucket({ limit, window }),
 }

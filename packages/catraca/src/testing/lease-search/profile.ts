@@ -1,5 +1,6 @@
 import type { LeaseTerms } from '../../core/decision.ts'
 import type { Rule } from '../../core/rule.ts'
+import { windowUsOf } from '../../stores/lease/terms.ts'
 import type { Chance } from './chance.ts'
 
 /** What the world is like in one run. Times in µs. */
@@ -47,10 +48,6 @@ export interface Profile {
 const epochUs = 472_222 * 3_600_000_000
 /** A notice of a lost memory takes so long at most. */
 export const noticeUs = 1_000_000
-
-export function windowUsOf(rule: Rule): number {
-  return (rule.options['windowMs'] as number) * 1_000
-}
 
 export function drawProfile(rule: Rule, terms: LeaseTerms, instances: number, chance: Chance): Profile {
   const { ttlUs, block } = terms

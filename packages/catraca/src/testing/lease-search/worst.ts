@@ -1,6 +1,6 @@
 import type { Rule } from '../../core/rule.ts'
+import { windowUsOf } from '../../stores/lease/terms.ts'
 import type { Admission } from './log.ts'
-import { windowUsOf } from './profile.ts'
 
 /** The span in which a log is most beyond a rule. */
 export interface Worst {
@@ -21,7 +21,9 @@ export function worstOf(rule: Rule, ordered: readonly Admission[]): Worst {
     case 'sliding-log':
       return logWorst(limit, windowUs, ordered)
     case 'sliding-counter':
-      return counterWorst(limit, windowUs, ordered)
+      return rule.options['subWindows'] === undefined
+        ? counterWorst(limit, windowUs, ordered)
+        : partsWorst(limit, windowUs, rule.options['subWindows'] as number, ordered)
     case 'fixed-window':
       return rule.options['anchor'] === 'first'
         ? openedWorst(limit, windowUs, ordered)
@@ -112,6 +114,21 @@ function counterWorst(limit: number, windowUs: number, ordered: readonly Admissi
     const beyond = previous * (startUs + windowUs - us) + (current - 1 - limit) * windowUs
     const over = Math.floor(beyond / windowUs) + 1
     if (over > worst.over) Object.assign(worst, { over, fromUs: fromUs - windowUs, toUs: us })
+  }
+  return worst
+}
+
+/** The same of a window in parts: those before × 1 + the one that leaves × what is inside of it + current + cost − 1 < limit. */
+function partsWorst(limit: number, partUs: number, parts: number, ordered: readonly Admission[]): Worst {
+  const worst = { over: -Infinity, fromUs: 0, toUs: 0 }
+  const counts = new Map<number, number>()
+  for (const { us, cost } of ordered) {
+    const here = Math.floor(us / partUs)
+    counts.set(here, (counts.get(here) ?? 0) + cost)
+    let beyond = (counts.get(here - parts) ?? 0) * ((here + 1) * partUs - us) - (limit + 1) * partUs
+    for (let part = here - parts + 1; part <= here; part++) beyond += (counts.get(part) ?? 0) * partUs
+    const over = Math.floor(beyond / partUs) + 1
+    if (over > worst.over) Object.assign(worst, { over, fromUs: (here - parts) * partUs, toUs: us })
   }
   return worst
 }

@@ -2,7 +2,7 @@ import type { Decision } from 'catraca'
 import * as fc from 'fast-check'
 import { Book } from '../../contract/ledger.ts'
 import { costOf, type History, histories, instantOf, startOf } from './histories.ts'
-import { type Setting, type Specimen, type Subject, sharedSubjects, subjects } from './subjects.ts'
+import { type Setting, type Specimen, type Subject, subjects } from './subjects.ts'
 
 /** Variants of one policy, and one caller who is asked under any of them. */
 export class Caller {
@@ -52,25 +52,19 @@ export function callerOf(subject: Subject, settings: readonly Setting[]): Caller
 /** Rules of one stack or one caller share a start, so calendars that are known for some weeks only stay out. */
 const anywhere = ({ from, to }: Specimen): boolean => to - from > 5 * 365 * 86_400_000_000
 
-/** Any rule of any kind. */
-export const anyRule: fc.Arbitrary<AnyRule> = anyOf(subjects)
-/** Any rule that a shared store has too. */
-export const anySharedRule: fc.Arbitrary<AnyRule> = anyOf(sharedSubjects)
-
 interface AnyRule {
   subject: string
   setting: Setting
 }
 
-function anyOf(list: readonly Subject[]): fc.Arbitrary<AnyRule> {
-  return fc.oneof(
-    ...list.map((subject) =>
-      subject.settings
-        .filter((setting) => anywhere(subject.specimen(setting)))
-        .map((setting) => ({ subject: subject.name, setting })),
-    ),
-  )
-}
+/** Any rule of any kind. */
+export const anyRule: fc.Arbitrary<AnyRule> = fc.oneof(
+  ...subjects.map((subject) =>
+    subject.settings
+      .filter((setting) => anywhere(subject.specimen(setting)))
+      .map((setting) => ({ subject: subject.name, setting })),
+  ),
+)
 
 export function specimenOf({ subject, setting }: AnyRule): Specimen {
   return (subjects.find(({ name }) => name === subject) as Subject).specimen(setting)

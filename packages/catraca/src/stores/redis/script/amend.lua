@@ -11,18 +11,14 @@ if string.byte(op) == 99 or string.byte(op) == 115 then
   local limitOf = string.match(asked, '(%d+);$') + 0
   if string.byte(asked) == 98 then unit = string.match(asked, '^b%d+,(%d+)') + 0 end
   if string.byte(op) == 115 then
-    lend = function(wanted, room)
+    -- What is weighed counts rounded up, as it is used.
+    lend = function(wanted, room, counted)
+      if counted then room = limitOf - counted end
       return math.max(0, math.min(wanted, math.floor((room + limitOf * unit) / unit) * unit))
     end
   end
   --@include member
-  if lend then
-    if kind == 'c' or kind == 'C' then
-      --@include used
-      cost = math.max(0, math.min(cost, 2 * limitOf - used(origin, level, prior, name, '')))
-    end
-    if cost == 0 then return 0 end
-  end
+  if lend and cost == 0 then return 0 end
   if kind == 'b' or kind == 'B' then
     -- A debt lasts until it is paid.
     local tick, rate = string.match(name, '^b(%d+),%d+,(%d+)')
@@ -32,7 +28,7 @@ if string.byte(op) == 99 or string.byte(op) == 115 then
   if writes then
     for index = 1, #writes do redis.call(unpack(writes[index])) end
   else
-    call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name)
+    call('PSETEX', key, life, struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name .. tail)
   end
   if lend then return cost / unit end
   return 1
@@ -137,7 +133,7 @@ if not value then return 0 end
 local reset = string.match(extras, 'g(........)')
 if reset and struct.unpack('<d', reset) >= ARGV[7] + 0 then return 0 end
 --@include keep-parked
-local chargedAt, asked = ARGV[4] + 0, ARGV[5] + 0
+local chargedAt, asked, rest = ARGV[4] + 0, ARGV[5] + 0, string.sub(value, follows)
 local give = 0
 if letter == 'b' then
   -- As Bucket.refund: ARGV 6 and 8 are the level and the sum given back when it was charged, 9 "1" for a queue.
@@ -158,8 +154,12 @@ if letter == 'b' then
   local sum = q + give
   if sum - q < give then sum = sum * (1 + 2 ^ -52) end
   q = sum
+elseif string.match(old, '^(.*),') ~= string.match(name, '^(.*),') then
+  return 0
+elseif letter == 's' then
+  --@include parts-refund
 else
-  if string.match(old, '^(.*),') ~= string.match(name, '^(.*),') or o ~= chargedAt then return 0 end
+  if o ~= chargedAt then return 0 end
   local stop = q
   local now = us
   if letter == 'c' then
@@ -178,5 +178,5 @@ if keep < 0 then
   keep = life + 0
   if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
-if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old) end
+if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old .. rest) end
 return give

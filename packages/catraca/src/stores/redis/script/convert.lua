@@ -8,7 +8,7 @@ if old ~= name then
   moved = true
   if kin(old) then
     if mode == 'r' then
-      o, l, q, old, parked = 0, 0, 0, name, {}
+      o, l, q, old, parked, value, follows = 0, 0, 0, name, {}, '', 1
     end
     --@include keep-parked
   else
@@ -17,6 +17,7 @@ if old ~= name then
 else
   --@include keep-parked
 end
+if letter == 's' then kept = string.sub(value, follows) end
 if old ~= name then
   local limit, before = string.match(name, '(%d+);$') + 0, string.match(old, '(%d+);$') + 0
   -- count × to ÷ from, rounded up. A product past 2^53 is built bit by bit, so that none of it is lost.
@@ -58,16 +59,21 @@ if old ~= name then
     if not broken then o = math.min(o, math.floor(us / myTick) + 60000000 / myTick) end
     l = scaled(l, unit, myUnit)
     q = scaled(q, unit, myUnit) + limit * myUnit
-  elseif letter == 'c' then
-    o = o * string.match(old, '^c(%d+)') / string.match(name, '^c(%d+)')
+  elseif letter == 'c' or letter == 's' then
+    o = o * string.match(old, '^%a(%d+)') / string.match(name, '^%a(%d+)')
   end
   if mode == 'p' then
     l = scaled(l, before, limit)
     if letter == 'c' then q = scaled(q, before, limit) end
+    local counts = {}
+    for from = 1, #kept, 8 do
+      counts[#counts + 1] = struct.pack('<d', scaled((struct.unpack('<d', kept, from)), before, limit))
+    end
+    kept = table.concat(counts)
   end
 end
 origin, level, prior = o, l, q
-if letter ~= 'b' then missing = missing - used(o, l, q, name, '') end
+if letter ~= 'b' then missing = missing - used(o, l, q, name, kept) end
 if missing > 0 then
   if letter == 'b' then
     local tick, unit, rate = string.match(name, '^b(%d+),(%d+),(%d+)')
@@ -79,6 +85,13 @@ if missing > 0 then
     local debt = missing * unit
     if debt > 9007199254740992 then debt = debt * (1 + 2 ^ -50) end
     level = math.max(level, debt)
+  elseif letter == 's' then
+    local tick, part, parts = string.match(name, '^s(%d+),(%d+),(%d+)')
+    tick, part, parts = tick + 0, part + 0, parts + 0
+    local rest = kept
+    --@include parts-now
+    --@include parts-shift
+    origin, level, kept = o, l + missing, rest
   else
     -- A window that is over counts nothing; the step then finds the current one.
     local start = us

@@ -31,7 +31,7 @@ end
 -- Anything but a name of ours says that another program wrote this.
 local old = string.match(value, '^[flpF]%d+,%d+;', position) or string.match(value, '^b%d+,%d+,%d+,%d+;', position)
   or string.match(value, '^o%d+%+%d+,%d+;', position) or string.match(value, '^c%d+,%d+,%d+;', position)
-  or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
+  or string.match(value, '^s%d+,%d+,%d+,%d+;', position) or string.match(value, '^q%a+/[^;%z]*,%d+;', position)
 if not old then return redis.error_reply('CATRACA a key holds something that is not a state') end
 local follows = position + #old
 local o, l = struct.unpack('<dd', value)

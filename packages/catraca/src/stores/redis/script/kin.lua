@@ -8,5 +8,10 @@ local function kin(theirs)
     local myTick, myWindow = string.match(name, '^c(%d+),(%d+)')
     return tick * window == myTick * myWindow
   end
+  if letter == 's' then
+    local tick, part, parts = string.match(theirs, '^s(%d+),(%d+),(%d+)')
+    local myTick, myPart, myParts = string.match(name, '^s(%d+),(%d+),(%d+)')
+    return parts == myParts and tick * part == myTick * myPart
+  end
   return string.match(theirs, '^(.*),') == string.match(name, '^(.*),')
 end

@@ -8,5 +8,5 @@ if kind == 'f' then
 else
   local tick, window = string.match(name, '^%a(%d+),(%d+)')
   origin = math.floor(lost / tick)
-  if kind == 'c' or kind == 'C' then origin = origin - origin % window end
+  if kind == 'c' or kind == 'C' or kind == 's' then origin = origin - origin % window end
 end

@@ -12,16 +12,17 @@ for member = 1, members do
       healed[member] = heals
     else
       if prior == 0 then
-        values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name
+        values[member] = struct.pack('<dd', origin, level + cost) .. extras .. name .. tail
       else
         values[member] = struct.pack('<ddc1d', origin, level + cost, 'i', prior) .. extras .. name
       end
       if moved then
-        local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name
+        local value = (adopted or struct.pack('<ddc1d', origin, level, 'i', prior)) .. extras .. name .. kept
         healed[member] = { { 'PSETEX', key, life, value } }
       end
     end
   end
+  level = use or level
   if not passes then
     all = false
     level = -1 - level
@@ -29,10 +30,10 @@ for member = 1, members do
   local size = #reply
   reply[size + 1] = level
   if long then
-    if kind == 'l' then prior = wait end
+    prior = wait or prior
     mask = mask + bit
     reply[size + 2], reply[size + 3], reply[size + 4], reply[size + 5] = lead, prior, blocked, step
-  elseif kind == 'l' then
+  elseif wait then
     reply[size + 2], reply[size + 3] = lead, wait
   elseif kind == 'c' or kind == 'C' then
     reply[size + 2] = prior

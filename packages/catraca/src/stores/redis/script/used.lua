@@ -18,6 +18,11 @@ local function used(o, l, q, rule, rest)
     if now >= o + 2 * window then return 0 end
     if now >= o + window then return math.ceil(l * (o + 2 * window - now) / window) end
     return l + math.ceil(q * (window - math.max(0, now - o)) / window)
+  elseif k == 's' then
+    local tick, part, parts = string.match(rule, '^s(%d+),(%d+),(%d+)')
+    tick, part, parts = tick + 0, part + 0, parts + 0
+    --@include parts-now
+    return inside + math.ceil(leaving * share / part)
   elseif k == 'q' then
     if us >= q then return 0 end
     return l
