@@ -18,7 +18,7 @@ import { type AnswerCache, memoryCache } from './answer-cache.ts'
 import { type Answer, Answers } from './answers.ts'
 import { Diagnoses } from './diagnoses.ts'
 import { checkGuardOptions, type GuardOptions, isRemote } from './guard-options.ts'
-import { type Jobs, jobAnswer, jobIdIn } from './jobs.ts'
+import { type JobStatus, type Jobs, jobAnswer, jobIdIn } from './jobs.ts'
 import { keep, keptKey } from './kept-answer.ts'
 import { Overflow } from './overflow.ts'
 import { Passage, type Stations } from './passage.ts'
@@ -54,6 +54,8 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   private readonly cache: AnswerCache
   private readonly jobs: Jobs<R> | undefined
   private readonly stopClock: () => void
+  /** True once a document listed `accept`: before, paths that look like those of accepted work are the application's. */
+  private accepts = false
   private reports = false
   private closed = false
 
@@ -248,9 +250,17 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     if (jobs === undefined && statusPath === undefined) return undefined
     const { method, target } = request
     const id = jobs === undefined ? undefined : jobIdIn(jobs.path, method, target)
-    if (id !== undefined) return told(async () => jobAnswer(await jobs?.find(id)))
+    if (id !== undefined && this.accepts) return told(async () => jobAnswer(await this.findJob(id)))
     if (statusPath === undefined || !isStatus(statusPath, method, target)) return undefined
     return told(async () => statusAnswer(await this.status(request)))
+  }
+
+  private async findJob(id: string): Promise<JobStatus | undefined> {
+    try {
+      return await this.jobs?.find(id)
+    } catch {
+      return undefined
+    }
   }
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
@@ -286,6 +296,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   }
 
   private checkJobs({ answers }: Policies): void {
+    this.accepts ||= answers.has('accept')
     if (!answers.has('accept') || this.jobs !== undefined) return
     const message =
       'options.jobs is missing, and a policy lists accept; allowed: a runner of accepted work such as memoryJobs({ run })'

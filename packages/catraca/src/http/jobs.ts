@@ -34,13 +34,14 @@ export interface JobStatus {
 }
 
 /**
- * Where accepted work goes, for `overflow: [accept]`. Ids must not be guessable: whoever has one sees the status.
+ * Where accepted work goes, for `overflow: [accept]`. Ids must not be guessable, 16 to 128 of
+ * `A-Z a-z 0-9 _ -`: whoever has one sees the status.
  * A promise that rejects counts as no room, or as not found.
  */
 export interface Jobs<R = unknown> {
   /** Where callers ask for the status: `<path>/<id>`. */
   readonly path: string
-  /** Takes the work and gives its id; undefined when there is no room: the next answer to an excess applies. */
+  /** Takes the work and gives its id; undefined, or what is no id, when there is no room: the next answer applies. */
   submit(work: Work<R>): string | undefined | Promise<string | undefined>
   /** What is known of an id; undefined when it is none, or was forgotten. */
   find(id: string): JobStatus | undefined | Promise<JobStatus | undefined>
@@ -52,7 +53,12 @@ export interface Jobs<R = unknown> {
 export function jobIdIn(path: string, method: string, target: string): string | undefined {
   if ((method !== 'GET' && method !== 'HEAD') || !target.startsWith(`${path}/`)) return undefined
   const [id = ''] = target.slice(path.length + 1).split(/[?#]/, 1)
-  return /^[\w-]{16,128}$/.test(id) ? id : undefined
+  return isJobId(id) ? id : undefined
+}
+
+/** True for an id that may stand in a path, and is long enough not to be guessed. */
+export function isJobId(id: unknown): id is string {
+  return typeof id === 'string' && /^[\w-]{16,128}$/.test(id)
 }
 
 /** 202 with the place where the status can be asked for. */

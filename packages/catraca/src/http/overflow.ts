@@ -1,13 +1,14 @@
-import { nowUs as clockUs } from '../core/clock.ts'
+import { nowUs as clockUs, monotonicUs } from '../core/clock.ts'
 import { type Decision, sayAnswer } from '../core/decision.ts'
 import type { Reason } from '../core/reason.ts'
 import type { Enforcer } from '../policy/enforcer.ts'
+import { modeFor } from '../policy/mode.ts'
 import type { Strategy } from '../policy/overflow.ts'
-import { stages } from '../policy/policy.ts'
+import { type Policy, stages } from '../policy/policy.ts'
 import type { QueueBounds } from '../policy/turns.ts'
 import { Verdict } from '../policy/verdict.ts'
 import type { AnswerCache } from './answer-cache.ts'
-import { acceptedAnswer, type Jobs, type Work } from './jobs.ts'
+import { acceptedAnswer, isJobId, type Jobs, type Work } from './jobs.ts'
 import { copyOf, keptKey } from './kept-answer.ts'
 import type { GuardRequest } from './request.ts'
 import type { RequestFacts } from './request-facts.ts'
@@ -41,12 +42,17 @@ export class Overflow<R> {
 
   /** True when the request goes on after all. Else the verdict has its answer, or is a refusal. */
   async answer(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Promise<boolean> {
-    verdict.over.push(...verdict.refusing)
+    const { enforcer } = this
     for (;;) {
+      noteOver(verdict)
       const stack = verdict.refused
       for (const strategy of this.listOf(facts, verdict)) {
-        if (await this.attempt(strategy, request, facts, verdict)) return verdict.ready === undefined
-        // The stack passed, and one behind it refused: that one's list counts.
+        if (enforcer.isClosed || hasGivenUp(verdict)) return false
+        // Another document came meanwhile: it decides.
+        const anew = !enforcer.isCurrent(verdict)
+        if (anew && (await enforcer.anew(facts, verdict))) return true
+        if (!anew && (await this.attempt(strategy, request, facts, verdict))) return verdict.ready === undefined
+        // The stack passed, and one behind it refused, or it was another document's: the list of who refuses now counts.
         if (verdict.refused !== stack) break
       }
       if (verdict.refused === stack) return false
@@ -84,16 +90,20 @@ export class Overflow<R> {
   }
 
   private async queue(
-    bounds: QueueBounds,
+    { maxWaitUs, maxWaiting }: QueueBounds,
     { signal }: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
   ): Promise<boolean> {
     const { binding } = verdict
     if (binding === undefined) return false
-    if (!(await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal))) return false
-    this.say('queue', verdict)
-    return true
+    // However often it has to wait, behind other stacks or by other documents, it is no longer than this in all.
+    const bounds = { maxWaitUs: Math.max(0, maxWaitUs - verdict.waitedUs), maxWaiting }
+    const beganUs = monotonicUs()
+    const passed = await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal)
+    verdict.waitedUs += monotonicUs() - beganUs
+    if (passed) this.say('queue', verdict)
+    return passed
   }
 
   private async copy(
@@ -118,13 +128,14 @@ export class Overflow<R> {
         return degrade?.kind === 'degrade' ? [[policy.name, degrade.cost]] : []
       }),
     )
+    const stack = verdict.refused
     const passed = await this.enforcer.again(facts, verdict, {
       cost: (policy) => costs.get(policy.name) ?? policy.cost,
     })
-    if (!passed) return false
-    verdict.told = 'degrade'
-    this.say('degrade', verdict)
-    return true
+    // Also where a stack behind it refuses and answers in another way: less was paid.
+    if (passed || verdict.refused !== stack) verdict.told = 'degrade'
+    if (passed) this.say('degrade', verdict)
+    return passed
   }
 
   private async mark(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
@@ -132,14 +143,16 @@ export class Overflow<R> {
     const lenient = refusing.filter(({ policy }) => {
       return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'mark')
     })
+    const stack = verdict.refused
     const passed = await this.enforcer.again(facts, verdict, {
       without: new Set(lenient.map(({ policy }) => policy.name)),
     })
-    if (!passed) return false
-    verdict.marked.push(...lenient)
-    verdict.told ??= 'mark'
-    this.say('mark', verdict)
-    return true
+    if (passed || verdict.refused !== stack) {
+      verdict.marked.push(...lenient)
+      verdict.told ??= 'mark'
+    }
+    if (passed) this.say('mark', verdict)
+    return passed
   }
 
   private async accept(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Promise<boolean> {
@@ -150,33 +163,54 @@ export class Overflow<R> {
     let id: string | undefined
     try {
       facts.body ??= await request.body?.()
-      id = await jobs.submit(this.workOf(request, facts, decision))
+      // Nobody would learn of the work.
+      if (request.signal?.aborted === true) return false
+      id = await jobs.submit(this.workOf(request, facts, verdict, decision))
     } catch {
       // A body that did not arrive, or a runner that is gone: the next answer applies.
     }
-    if (id === undefined) return false
+    if (id === undefined || !isJobId(id)) return false
     verdict.ready = acceptedAnswer(jobs.path, id)
     verdict.answer = 'accept'
     return true
   }
 
-  /** Work asks the policies as the request did, but nothing else than them: its caller is known. */
-  private workOf(request: GuardRequest<R>, facts: RequestFacts, { policy, key }: Decision): Work<R> {
+  /**
+   * Work asks the policies as the request did, but nothing else than them: its caller is known. Observed policies, and
+   * those that count attempts and were charged, have counted the request: it is not asked for twice.
+   */
+  private workOf(request: GuardRequest<R>, facts: RequestFacts, earlier: Verdict, { policy }: Decision): Work<R> {
     const { enforcer } = this
+    const { method, target, raw } = request
+    const { client, user } = facts.identity ?? {}
+    const attempted = new Set<string>()
+    const noteAttempts = ({ admitted }: Verdict): void => {
+      for (const { policy: one, decision } of admitted) {
+        if (one.keepsAttempts && !decision.source.rule.holds) attempted.add(one.name)
+      }
+    }
+    noteAttempts(earlier)
+    let stagesSeen = earlier.refused === undefined ? 0 : stages.indexOf(earlier.refused.stage) + 1
     let verdict = new Verdict()
     facts.nowUs = undefined
     return {
-      request: request.raw,
-      method: request.method,
-      target: request.target,
+      request: raw,
+      method,
+      target,
       body: facts.body,
-      caller: `${policy}:${key}`,
+      // Whatever else makes a key of the policy, such as a header: nobody has more room by choosing many.
+      caller: JSON.stringify([policy, client, user, client === undefined && user === undefined ? facts.address : '']),
       ready: async () => {
         verdict = new Verdict()
-        for (const stage of stages) {
-          if (await enforcer.ask(stage, facts, verdict)) continue
+        for (const [at, stage] of stages.entries()) {
+          const observes = at >= stagesSeen
+          const only = (one: Policy): boolean =>
+            !attempted.has(one.name) && (observes || modeFor(one, facts) === 'enforce')
+          stagesSeen = Math.max(stagesSeen, at + 1)
+          if (await enforcer.ask(stage, facts, verdict, only)) continue
           const { retryAfterMs = Infinity, reason } = verdict.decision ?? {}
           enforcer.giveBack(verdict)
+          noteAttempts(verdict)
           // The wait of a permit is the latest possible; it mostly comes back sooner.
           return Math.max(1, reason === 'concurrency' ? Math.min(permitMs, retryAfterMs) : retryAfterMs)
         }
@@ -191,4 +225,14 @@ export class Overflow<R> {
     const { decision } = verdict
     if (decision !== undefined) sayAnswer(decision, answer)
   }
+}
+
+/** True where the last answer of a wait is that nobody waits any more: the caller left, or the guard was closed. */
+function hasGivenUp({ refusing }: Verdict): boolean {
+  return refusing.some(({ decision }) => decision.reason === 'aborted')
+}
+
+/** Notes over whose limit a request is, each policy once. */
+function noteOver({ over, refusing }: Verdict): void {
+  for (const said of refusing) if (!over.some(({ policy }) => policy.name === said.policy.name)) over.push(said)
 }
