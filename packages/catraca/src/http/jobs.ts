@@ -27,7 +27,7 @@ export interface JobStatus {
   readonly acceptedAt: string
   readonly startedAt?: string
   readonly endedAt?: string
-  /** What the work gave, as JSON. */
+  /** What the work gave, as JSON; left out where it is none. */
   readonly result?: unknown
   /** Why it failed, in words that callers may read. */
   readonly error?: string
@@ -69,11 +69,20 @@ export function acceptedAnswer(path: string, id: string): ReadyAnswer {
 }
 
 /** The status of work; 404 where there is none. */
-export function jobAnswer(status: JobStatus | undefined): ReadyAnswer {
-  if (status !== undefined) return { status: 200, fields: jsonFields, body: `${JSON.stringify(status)}\n` }
+export function jobAnswer(status: JobStatus | null | undefined): ReadyAnswer {
+  if (status) return { status: 200, fields: jsonFields, body: `${jsonOf(status)}\n` }
   const problem = { type: 'about:blank', title: 'Not Found', status: 404, detail: 'No work of this id is known.' }
   const fields = ['Cache-Control', 'no-store', 'Content-Type', 'application/problem+json']
   return { status: 404, fields, body: `${JSON.stringify(problem)}\n` }
+}
+
+/** Without a result that is no JSON: what was done is done. */
+function jsonOf(status: JobStatus): string {
+  try {
+    return JSON.stringify(status)
+  } catch {
+    return JSON.stringify({ ...status, result: undefined })
+  }
 }
 
 const jsonFields = ['Cache-Control', 'no-store', 'Content-Type', 'application/json']

@@ -47,7 +47,7 @@ export class Overflow<R> {
       noteOver(verdict)
       const stack = verdict.refused
       for (const strategy of this.listOf(facts, verdict)) {
-        if (enforcer.isClosed || hasGivenUp(verdict)) return false
+        if (enforcer.isClosed || verdict.aborted) return false
         // Another document came meanwhile: it decides.
         const anew = !enforcer.isCurrent(verdict)
         if (anew && (await enforcer.anew(facts, verdict))) return true
@@ -102,6 +102,7 @@ export class Overflow<R> {
     const beganUs = monotonicUs()
     const passed = await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal)
     verdict.waitedUs += monotonicUs() - beganUs
+    verdict.aborted = !passed && verdict.decision?.reason === 'aborted'
     if (passed) this.say('queue', verdict)
     return passed
   }
@@ -164,7 +165,8 @@ export class Overflow<R> {
     try {
       facts.body ??= await request.body?.()
       // Nobody would learn of the work.
-      if (request.signal?.aborted === true) return false
+      verdict.aborted = request.signal?.aborted === true
+      if (verdict.aborted) return false
       id = await jobs.submit(this.workOf(request, facts, verdict, decision))
     } catch {
       // A body that did not arrive, or a runner that is gone: the next answer applies.
@@ -225,11 +227,6 @@ export class Overflow<R> {
     const { decision } = verdict
     if (decision !== undefined) sayAnswer(decision, answer)
   }
-}
-
-/** True where the last answer of a wait is that nobody waits any more: the caller left, or the guard was closed. */
-function hasGivenUp({ refusing }: Verdict): boolean {
-  return refusing.some(({ decision }) => decision.reason === 'aborted')
 }
 
 /** Notes over whose limit a request is, each policy once. */

@@ -114,7 +114,7 @@ export class Enforcer implements Issuer {
    */
   replace(policies: Policies): void {
     // Who waits is asked anew, by the new document.
-    this.turns.end()
+    this.turns.replace()
     const homeOf = this.homes(this.isShared)
     this.policies = policies
     this.byStage = stacksOf(policies, homeOf)
@@ -220,8 +220,7 @@ export class Enforcer implements Issuer {
     const stack = { asked, sources, question, apart: home === 'shared', nowUs: facts.nowUs }
     const decision = await this.turns.wait(policy, stack, bounds, signal)
     if (decision === undefined) return false
-    const replaced = decision.reason === 'aborted' && signal?.aborted !== true && !this.closed
-    if (replaced) return this.anew(facts, verdict)
+    if (decision === 'replaced') return this.closed ? false : this.anew(facts, verdict)
     verdict.refusing.length = 0
     return this.settle(asked, decision, verdict, true) && this.askRest(facts, verdict)
   }
@@ -282,7 +281,7 @@ export class Enforcer implements Issuer {
 
   close(): void {
     this.closed = true
-    this.turns.end()
+    this.turns.close()
     this.ledger.close()
     this.shared?.close()
   }

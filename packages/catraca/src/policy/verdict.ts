@@ -57,6 +57,8 @@ export class Verdict {
   refused: Refused | undefined = undefined
   /** @internal Microseconds for which it waited for its turn so far. */
   waitedUs = 0
+  /** @internal True where the caller left, or the guard was closed, while it waited: no other answer is looked for. */
+  aborted = false
   /** @internal A whole answer in place of the handler's. */
   ready: ReadyAnswer | undefined = undefined
   /** Units in which the request asked. */
