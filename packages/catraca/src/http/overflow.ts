@@ -113,7 +113,7 @@ export class Overflow<R> {
     facts: RequestFacts,
     verdict: Verdict,
   ): Promise<boolean> {
-    const key = keptKey(request, facts.identity)
+    const key = keptKey(request, facts)
     if (key === undefined) return false
     const ready = await copyOf(this.cache, key, maxAgeMs, (facts.nowUs ?? clockUs()) / 1_000)
     if (ready === undefined) return false
