@@ -2,7 +2,6 @@ import type { Enforcer } from '../policy/enforcer.ts'
 import { applies } from '../policy/enforcer.ts'
 import type { Identity } from '../policy/facts.ts'
 import { guardsVerification } from '../policy/home.ts'
-import { modeFor } from '../policy/mode.ts'
 import type { Stage } from '../policy/policy.ts'
 import { Verdict } from '../policy/verdict.ts'
 import type { Identify } from './guard-options.ts'
@@ -214,7 +213,8 @@ export class Passage<R> {
   private needsBody(): boolean {
     const { facts } = this
     for (const policy of this.at.enforcer.current.list) {
-      if (policy.stage === 'body' && modeFor(policy, facts) !== 'off' && applies(policy, facts)) return true
+      // For whom it is enforced can be a matter of the body.
+      if (policy.stage === 'body' && policy.mode !== 'off' && applies(policy, facts)) return true
     }
     return false
   }

@@ -283,10 +283,19 @@ class Reader {
       candidateOf: undefined,
     }
     this.drafts.push(draft)
+    this.checkClients(draft, [...place, 'mode', 'enforce', 'clients'])
     draft.base = this.variant(draft, 'default', rule, entry.overflow, place)
     draft.byPlan = this.overrides(draft, 'plan', entry.plans, [...place, 'plans'])
     draft.byClient = this.overrides(draft, 'client', entry.clients, [...place, 'clients'])
     return draft
+  }
+
+  /** Where no client is known yet, or none can be, a list of them would count for nobody. */
+  private checkClients({ name, stage, identity, split }: Policy, place: Place): void {
+    if (split === undefined || split.clients.size === 0) return
+    if (stage !== 'address' && identity !== 'anonymous') return
+    const why = stage === 'address' ? 'is asked before any client is known' : 'is for callers who are no client'
+    this.wrong(place, [...split.clients], `percent alone, because ${name} ${why}`)
   }
 
   private variant(
