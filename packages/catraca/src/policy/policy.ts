@@ -494,10 +494,11 @@ class Reader {
 }
 
 /** What a document lacks for a part of a key; undefined where it can be read. */
-function lacks({ kind, name }: KeyPart, { hashSecret, routes }: PartContext): string | undefined {
+function lacks({ kind, name }: KeyPart, { hashSecret, routes, planOf }: PartContext): string | undefined {
   if (kind === 'api-key' && hashSecret === undefined) {
     return 'api-key where the document has a hashSecret, because secrets never become keys'
   }
+  if (kind === 'plan' && planOf(undefined) === undefined) return 'plan where plans.names says which'
   if (kind === 'route' && routes === undefined) return 'route where match.routes says which'
   if (kind === 'param' && routes?.every((route) => route.has(name)) !== true) {
     return `a parameter that every route of match.routes has, such as :${name}`
