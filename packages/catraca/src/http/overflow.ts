@@ -6,7 +6,7 @@ import { modeFor } from '../policy/mode.ts'
 import type { Strategy } from '../policy/overflow.ts'
 import { type Policy, stages } from '../policy/policy.ts'
 import type { QueueBounds } from '../policy/turns.ts'
-import { Verdict } from '../policy/verdict.ts'
+import { type Said, Verdict } from '../policy/verdict.ts'
 import type { AnswerCache } from './answer-cache.ts'
 import { acceptedAnswer, isJobId, type Jobs, type Work } from './jobs.ts'
 import { copyOf, keptKey } from './kept-answer.ts'
@@ -46,12 +46,13 @@ export class Overflow<R> {
     for (;;) {
       noteOver(verdict)
       const stack = verdict.refused
+      const first = [...verdict.refusing]
       for (const strategy of this.listOf(facts, verdict)) {
         if (enforcer.isClosed || verdict.aborted) return false
         // Another document came meanwhile: it decides.
         const anew = !enforcer.isCurrent(verdict)
         if (anew && (await enforcer.anew(facts, verdict))) return true
-        if (!anew && (await this.attempt(strategy, request, facts, verdict))) return verdict.ready === undefined
+        if (!anew && (await this.attempt(strategy, request, facts, verdict, first))) return verdict.ready === undefined
         // The stack passed, and one behind it refused, or it was another document's: the list of who refuses now counts.
         if (verdict.refused !== stack) break
       }
@@ -66,12 +67,13 @@ export class Overflow<R> {
     return excess.includes(binding.decision.reason) ? overflow : overflow.filter(({ kind }) => kind === 'stale')
   }
 
-  /** True when the answer was found. */
+  /** True when the answer was found. @param first What refused before any other answer was tried. */
   private attempt(
     strategy: Strategy,
     request: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
+    first: readonly Said[],
   ): boolean | Promise<boolean> {
     switch (strategy.kind) {
       case 'queue':
@@ -79,11 +81,11 @@ export class Overflow<R> {
       case 'stale':
         return this.copy(strategy.maxAgeMs, request, facts, verdict)
       case 'degrade':
-        return this.degrade(facts, verdict)
+        return this.degrade(facts, verdict, first)
       case 'accept':
         return this.accept(request, facts, verdict)
       case 'mark':
-        return this.mark(facts, verdict)
+        return this.mark(facts, verdict, first)
       default:
         return false
     }
@@ -122,9 +124,9 @@ export class Overflow<R> {
     return true
   }
 
-  private async degrade(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
+  private async degrade(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
     const costs = new Map(
-      verdict.refusing.flatMap(({ policy }): [string, number][] => {
+      first.flatMap(({ policy }): [string, number][] => {
         const degrade = this.enforcer.variantOf(policy, facts).overflow.find(({ kind }) => kind === 'degrade')
         return degrade?.kind === 'degrade' ? [[policy.name, degrade.cost]] : []
       }),
@@ -139,9 +141,8 @@ export class Overflow<R> {
     return passed
   }
 
-  private async mark(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
-    const refusing = [...verdict.refusing]
-    const lenient = refusing.filter(({ policy }) => {
+  private async mark(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
+    const lenient = first.filter(({ policy }) => {
       return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'mark')
     })
     const stack = verdict.refused

@@ -71,12 +71,23 @@ export class Passage<R> {
   private over(): boolean | Promise<boolean> {
     const { at, request, facts, verdict } = this
     if (!at.overflow.has(facts, verdict)) return this.end()
+    this.noteCredential()
     return at.overflow.answer(request, facts, verdict).then((goesOn) => goesOn || this.end())
+  }
+
+  /** Of who was not looked at yet: a copy for nobody in particular is not for who shows a credential. */
+  private noteCredential(): void {
+    try {
+      this.facts.credential ??= this.credential?.()
+    } catch {
+      this.facts.credential = ''
+    }
   }
 
   private end(): false {
     const { verdict } = this
     this.at.enforcer.giveBack(verdict, this.facts.nowUs)
+    verdict.told = undefined
     if (verdict.ready === undefined) {
       verdict.answer = 'reject'
       verdict.acceptLanguage = this.request.header('accept-language')

@@ -50,6 +50,24 @@ describe('a copy is given to nobody else', () => {
     expect(await second(known('ana'), known('bob'), [], { credential })).toBe('reject')
   })
 
+  test('nor one of nobody to who shows a credential before anybody looked at it', async () => {
+    const guard = createGuard<Asked>({
+      policies: { version: 1, policies: { net: { ...(policies['all'] as PolicyEntry), per: 'address' } } },
+      identify: identityOf,
+      credential: ({ headers }) => {
+        if (headers?.['x-session'] === 'broken') throw new Error('broken')
+        return headers?.['x-session']
+      },
+    })
+    const first = await guard.ask(request({ now: t0 }))
+    first.keep?.({ status: 200, fields: [], body: text.encode('of nobody') })
+    const answers: string[] = []
+    for (const session of ['ana', 'broken']) {
+      answers.push((await guard.ask(request({ headers: { 'x-session': session }, now: t0 }))).answer)
+    }
+    expect([...answers, (await guard.ask(request({ now: t0 }))).answer]).toEqual(['reject', 'reject', 'stale'])
+  })
+
   test('than a caller of the same plan, host, target and form', async () => {
     const asked: Asked = { identity: { ...identity, plan: 'pro' }, headers: { host: 'a.test' }, target: '/e?a=1&b=2' }
     expect(await second(asked, asked)).toBe('stale')
