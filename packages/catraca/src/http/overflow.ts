@@ -162,6 +162,8 @@ export class Overflow<R> {
     const { decision } = verdict
     if (jobs === undefined || decision === undefined || decision.reason === 'impossible') return false
     if (request.method === 'GET' || request.method === 'HEAD') return false
+    // Whoever let the request through would find that its credential is not valid; nobody looks at it later.
+    if (facts.failed) return false
     let id: string | undefined
     try {
       facts.body ??= await request.body?.()

@@ -321,6 +321,11 @@ class Reader {
     const list = readOverflow(entries, policy.cost, (at, value, allowed) =>
       this.wrong([...place, ...at], value, allowed),
     )
+    const accept = list.findIndex(({ kind }) => kind === 'accept')
+    if (accept >= 0 && policy.stage === 'address') {
+      const allowed = 'accept in a policy that is asked once the caller was verified, such as one with match.identity'
+      this.wrong([...place, accept], 'accept', allowed)
+    }
     const queue = list.findIndex(({ kind }) => kind === 'queue')
     const apart = this.shared && !staysInProcess(policy)
     if (queue >= 0 && apart && rule !== undefined && !reserving.includes(rule.algorithm)) {

@@ -74,7 +74,7 @@ class Model {
   /** Of the last request: true where its handler is told to do less, or of a mark. */
   told = false
   readonly copies = new Set<string>()
-  readonly works: { client: string; paid: boolean; seen: boolean }[] = []
+  readonly works: { client: string; paid: boolean }[] = []
   /** Of requests that went on: what each charged. */
   readonly under: { charged: Map<string, number>; netKept: boolean }[] = []
   private readonly setting: Setting
@@ -94,9 +94,7 @@ class Model {
     ] as [Name[], readonly Kind[]][]) {
       if (names[0] === 'a') this.watched++
       const found = this.answer(names, list, method, client, copy, charged)
-      if (found === 'accept') {
-        this.works.push({ client, paid: this.setting.attempts && charged.has('net'), seen: names[0] === 'a' })
-      }
+      if (found === 'accept') this.works.push({ client, paid: this.setting.attempts && charged.has('net') })
       if (found === 'stale' || found === 'accept' || found === 'reject') {
         this.giveBack(charged, this.setting.attempts)
         return found
@@ -115,8 +113,6 @@ class Model {
     const charged = new Map<string, number>()
     const costs = (names: Name[]): [Name, number][] => names.map((name) => [name, this.setting[name].cost])
     if (!work.paid && !this.charge(costs(['net']), work.client, charged)) return
-    if (!work.seen) this.watched++
-    work.seen = true
     if (this.charge(costs(['a', 'b']), work.client, charged)) {
       this.works.shift()
       return
@@ -200,7 +196,9 @@ const bucket = fc
 const list = fc
   .uniqueArray(fc.constantFrom(...kinds), { maxLength: 4 })
   .map((all) => (all.includes('mark') ? [...all.filter((kind) => kind !== 'mark'), 'mark' as const] : all))
-const setting = fc.record({ net: bucket, a: bucket, b: bucket, netList: list, list, attempts: fc.boolean() })
+/** At the address the caller is not known yet, so nothing is accepted. */
+const netList = list.map((all) => all.filter((kind) => kind !== 'accept'))
+const setting = fc.record({ net: bucket, a: bucket, b: bucket, netList, list, attempts: fc.boolean() })
 const asking = fc.record({
   ask: fc.constantFrom('GET' as const, 'POST' as const),
   target: fc.integer({ min: 0, max: 1 }),

@@ -313,6 +313,38 @@ describe('accepted work', () => {
     guard.close()
   })
 
+  test("is nobody's whose credential is not valid, and none of a caller who is not known yet", async () => {
+    const jobs = idleJobs()
+    const guard = guardOf(
+      { strangers: { per: 'address', match: { identity: 'anonymous' }, rule: bucket(2, '1h'), overflow: ['accept'] } },
+      { jobs },
+    )
+    const anonymous: Asked = { method: 'POST', body: {} }
+    const forged: Asked = { ...anonymous, headers: { authorization: 'Bearer forged' } }
+    await ask(guard, anonymous)
+    // One unit is left for the failure; over it nobody is verified, and nothing is accepted.
+    const answers = [await ask(guard, forged), await ask(guard, forged), await ask(guard, anonymous)]
+    expect(answers.map(({ answer }) => answer)).toEqual(['pass', 'reject', 'accept'])
+    const dear = guardOf(
+      {
+        strangers: {
+          per: ['address', 'user'],
+          match: { identity: 'anonymous' },
+          rule: bucket(1, '1h'),
+          overflow: ['accept'],
+        },
+      },
+      { jobs },
+    )
+    const both = [await ask(dear, forged), await ask(dear, forged), await ask(dear, anonymous)]
+    expect(both.map(({ answer }) => answer)).toEqual(['pass', 'reject', 'accept'])
+    expect(() => guardOf({ net: { per: 'address', rule: bucket(1, '1h'), overflow: ['accept'] } }, { jobs })).toThrow(
+      'policies.net.overflow[0] is "accept"; allowed: accept in a policy that is asked once the caller was verified',
+    )
+    guard.close()
+    dear.close()
+  })
+
   test('has no more room for who chooses many keys', async () => {
     const jobs = memoryJobs<Asked>({ run: () => 0, maxQueued: 20, maxPerCaller: 5 })
     const guard = guardOf({ all: { per: ['service'], rule: bucket(1, '1h'), overflow: ['accept'] } }, { jobs })
