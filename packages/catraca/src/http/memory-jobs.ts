@@ -122,6 +122,7 @@ export class MemoryJobs<R = unknown> implements Jobs<R> {
       this.line.defer(entry, clockUs() + Math.ceil(Math.min(waitMs, longestMs) * 1_000))
     } else {
       this.line.start(entry)
+      this.advance()
       await this.carryOut(job)
       this.line.end()
     }

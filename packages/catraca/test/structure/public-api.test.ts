@@ -75,8 +75,10 @@ const shown: Record<string, string[]> = {
   './dist/testing.js': [
     'adapterSuite',
     'bypassVectors',
+    'cacheSuite',
     'fakeClock',
     'faultyStore',
+    'jobsSuite',
     'leaseCases',
     'routeBypassSuite',
     'searchLeases',
