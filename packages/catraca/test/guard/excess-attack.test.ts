@@ -136,21 +136,6 @@ describe.each(homes)('a document that comes while requests wait, %s', (_, make) 
     guard.close()
   })
 
-  test('and another, and another, makes no wait longer', async () => {
-    const guard = make({ client: { per: 'client', rule, overflow: [{ queue: { maxWait: '400ms' } }] } })
-    await ask(guard)
-    const strict = { ...rule, limit: 1, window: '1s' }
-    guard.replace(documentOf({ client: { per: 'client', rule: strict, overflow: [{ queue: { maxWait: '900ms' } }] } }))
-    const heard = hear(guard)
-    for (let index = 0; index < 40; index++) {
-      await vi.advanceTimersByTimeAsync(100)
-      guard.setMode('client', 'enforce')
-    }
-    // However it ends, at the latest after the longest wait and the trips of one question.
-    expect(heard.atMs).toBeLessThanOrEqual(1_000 + 100)
-    guard.close()
-  })
-
   test('charges who passes by it once, and the rest of the stack too', async () => {
     const other: PolicyEntry = { per: 'client', rule: bucket(100, '1h') }
     const net: PolicyEntry = { per: 'address', rule: bucket(100, '1h') }
@@ -192,6 +177,20 @@ test('a policy that moves between the memory and the store while a request waits
   }
 })
 
+test('documents that come one after the other make no wait longer', async () => {
+  const rule = { algorithm: 'concurrency', limit: 1, permitTtl: '1h' }
+  const guard = guardOf({ client: { per: 'client', rule, overflow: [{ queue: { maxWait: '400ms' } }] } })
+  await ask(guard)
+  const heard = hear(guard)
+  for (let index = 0; index < 20; index++) {
+    await vi.advanceTimersByTimeAsync(100)
+    guard.setMode('client', 'enforce')
+  }
+  await vi.advanceTimersByTimeAsync(0)
+  expect([heard.verdict?.answer, heard.atMs]).toEqual(['reject', 400])
+  guard.close()
+})
+
 describe('a stack that is partly in memory and partly shared', () => {
   const net = (overflow: PolicyEntry['overflow'] & object): PolicyEntry => ({
     per: 'address',
@@ -227,6 +226,22 @@ describe('a stack that is partly in memory and partly shared', () => {
     expect([heard.verdict?.answer, heard.verdict?.told]).toEqual(['queue', 'mark'])
     expect(heard.verdict?.marked.map(({ policy }) => policy.name)).toEqual(['net'])
     expect(await leftOf(guard, 'net')).toBe(4)
+    guard.close()
+  })
+
+  test('gives what the part in memory charged back before another document is asked', async () => {
+    const guard = shared({
+      net: { per: 'address', rule: bucket(9, '1h') },
+      routed: routed([{ queue: { maxWait: '5s' } }]),
+    })
+    await ask(guard)
+    const heard = hear(guard)
+    await vi.advanceTimersByTimeAsync(100)
+    expect(await leftOf(guard, 'net')).toBe(7)
+    guard.setMode('routed', 'enforce')
+    guard.setMode('routed', 'observe')
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect([heard.verdict?.answer, await leftOf(guard, 'net')]).toEqual(['queue', 7])
     guard.close()
   })
 
