@@ -12,6 +12,7 @@ export type {
   TrustEntry,
 } from './policy/document.ts'
 export { documentShape } from './policy/document-shape.ts'
+export { candidateWords, overflowWords, splitWords } from './policy/excess-words.ts'
 export type { ExplainedLease, Explanation, NotAsked } from './policy/explain.ts'
 export type { Descriptor, Identity } from './policy/facts.ts'
 export { type CheckContext, type Finding, findingsOf } from './policy/findings.ts'

@@ -11,8 +11,10 @@ export type {
   SuiteSocket,
 } from './testing/adapter/app.ts'
 export { adapterSuite } from './testing/adapter/suite.ts'
+export { type CacheScene, cacheSuite } from './testing/cache/suite.ts'
 export { type FakeClock, fakeClock } from './testing/fake-clock.ts'
 export { type Faults, type FaultyStore, type FaultyStoreOptions, faultyStore } from './testing/faulty-store.ts'
+export { type JobsScene, jobsSuite } from './testing/jobs/suite.ts'
 export { type LeaseCase, leaseCases } from './testing/lease-search/cases.ts'
 export type { Grant } from './testing/lease-search/centre.ts'
 export type { Counts, Fault, Span } from './testing/lease-search/log.ts'

@@ -102,10 +102,14 @@ export class Gateway {
       ...(options.body !== undefined && { body: options.body }),
       statusPath: '/rate-limit',
       cache: memoryCache(document.cache),
-      jobs: new EdgeJobs(document.jobs ?? {}, (request, signal) => {
-        const name = this.routes.find(request.method ?? 'POST', request.url ?? '/', request.headers.host)
-        return this.upstreams.carryOut(name ?? '', request, signal)
-      }),
+      jobs: new EdgeJobs(
+        document.jobs ?? {},
+        (request, signal) => {
+          const name = this.routes.find(request.method ?? 'POST', request.url ?? '/', request.headers.host)
+          return this.upstreams.carryOut(name ?? '', request, signal)
+        },
+        (request) => this.upstreams.fieldsOf(request),
+      ),
       identify: (request): Identity | undefined => byHeader?.(request) ?? this.keys?.identify(request),
       credential: (request) => this.keys?.keyIn(request),
       ...(random !== undefined && { random }),

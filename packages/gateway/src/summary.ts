@@ -1,15 +1,35 @@
-import { type Language, type PolicyDocument, readPolicies, ruleWords } from 'catraca/policy'
+import {
+  candidateWords,
+  type Language,
+  overflowWords,
+  type Policy,
+  type PolicyDocument,
+  readPolicies,
+  ruleWords,
+  splitWords,
+} from 'catraca/policy'
 
 /** What each policy allows and whom it counts, in plain words, one line each. */
 export function documentWords(document: PolicyDocument, language: Language = 'en'): string[] {
+  const pt = language === 'pt'
   return readPolicies(document)
     .list.filter(({ mode }) => mode !== 'off')
-    .map(({ name, parts, entry, base, mode }) => {
-      const whom = parts.map(({ text }) => partWords(text, language)).join(language === 'pt' ? ' e ' : ' and ')
+    .map((policy) => {
+      const { name, parts, entry, base } = policy
+      const whom = parts.map(({ text }) => partWords(text, language)).join(pt ? ' e ' : ' and ')
       const routes = entry.match?.routes === undefined ? '' : ` (${entry.match.routes.join(', ')})`
-      const watched = mode === 'observe' ? (language === 'pt' ? ', só observada' : ', observed only') : ''
-      return `${name}: ${ruleWords(base.rule, language)}, ${whom}${routes}${watched}`
+      const mode = modeWords(policy, language)
+      const over = overflowWords(base.overflow, language)
+      const excess = over === undefined ? '' : `; ${pt ? 'acima disso' : 'over it'} ${over}`
+      return `${name}: ${ruleWords(base.rule, language)}, ${whom}${routes}${mode === '' ? '' : `, ${mode}`}${excess}`
     })
+}
+
+function modeWords({ mode, split, candidateOf }: Policy, language: Language): string {
+  if (candidateOf !== undefined) return candidateWords(candidateOf, language)
+  if (split !== undefined) return splitWords(split, language)
+  if (mode !== 'observe') return ''
+  return language === 'pt' ? 'só observada' : 'observed only'
 }
 
 const names: Readonly<Record<string, readonly [en: string, pt: string]>> = {

@@ -120,7 +120,7 @@ describe('catraca explain', () => {
   test('refuses a strange attribute', async () => {
     const { exit, err } = run('explain', '-c', shop, '--path', '/', '--attribute', 'eventId=7')
     expect(await exit).toBe(2)
-    expect(err()).toContain('Allowed: header:<name>=<value> or body:<field>=<value>.')
+    expect(err()).toContain('Allowed: header:<name>=<value>, cookie:<name>=<value>')
   })
 })
 

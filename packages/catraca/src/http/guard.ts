@@ -18,7 +18,7 @@ import { type AnswerCache, memoryCache } from './answer-cache.ts'
 import { type Answer, Answers } from './answers.ts'
 import { Diagnoses } from './diagnoses.ts'
 import { checkGuardOptions, type GuardOptions, isRemote } from './guard-options.ts'
-import { type Jobs, jobAnswer, jobIdIn } from './jobs.ts'
+import { type JobStatus, type Jobs, jobAnswer, jobIdIn } from './jobs.ts'
 import { keep, keptKey } from './kept-answer.ts'
 import { Overflow } from './overflow.ts'
 import { Passage, type Stations } from './passage.ts'
@@ -54,6 +54,8 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   private readonly cache: AnswerCache
   private readonly jobs: Jobs<R> | undefined
   private readonly stopClock: () => void
+  /** True once a document listed `accept`: before, paths that look like those of accepted work are the application's. */
+  private accepts = false
   private reports = false
   private closed = false
 
@@ -113,10 +115,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
       this.tally.count(verdict)
       return verdict
     }
-    const asksWho = this.stations.identify !== undefined || policies.usesCredentials
-    const passage = new Passage(this.stations, request, facts, asksWho ? () => this.credentialIn(request) : undefined)
-    passage.verdict.address = facts.peer
-    const verdict = passage.run()
+    const verdict = this.passageOf(request, facts).run()
     return verdict instanceof Promise
       ? verdict.then((known) => this.finish(known, request, facts))
       : this.finish(verdict, request, facts)
@@ -170,13 +169,10 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
 
   /** The same for a request as it came, whose caller is verified for it. Counts nothing. */
   async status(request: GuardRequest<R>): Promise<Explanation[]> {
-    const policies = this.enforcer.current
     const facts = this.factsOf(request)
-    if (policies.usesCredentials) facts.credential = this.credentialIn(request)
+    if (this.enforcer.current.usesCredentials) facts.credential = this.credentialIn(request)
     facts.identity = (await this.stations.identify?.(request.raw)) || undefined
-    const { client } = facts.identity ?? {}
-    const exempt = isExempt(policies, facts, facts.peer) || (client !== undefined && policies.exemptClients.has(client))
-    return explain(this.enforcer, facts, exempt)
+    return explain(this.enforcer, facts, this.isExempt(facts))
   }
 
   /** Replaces the document while requests go on. What was used stays used. Throws, and changes nothing, for a wrong one. */
@@ -242,15 +238,47 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     return new RequestFacts(request, path, this.trust.networkOf(address), address)
   }
 
+  private passageOf(request: GuardRequest<R>, facts: RequestFacts): Passage<R> {
+    const asksWho = this.stations.identify !== undefined || this.enforcer.current.usesCredentials
+    const passage = new Passage(this.stations, request, facts, asksWho ? () => this.credentialIn(request) : undefined)
+    passage.verdict.address = facts.peer
+    return passage
+  }
+
   /** What the guard answers itself: the limits of the caller, and the status of accepted work. Neither is counted. */
   private ownAnswer(request: GuardRequest<R>): Promise<Verdict> | undefined {
     const { jobs, statusPath } = this
     if (jobs === undefined && statusPath === undefined) return undefined
     const { method, target } = request
     const id = jobs === undefined ? undefined : jobIdIn(jobs.path, method, target)
-    if (id !== undefined) return told(async () => jobAnswer(await jobs?.find(id)))
+    if (id !== undefined && this.accepts) return told(async () => jobAnswer(await this.findJob(id)))
     if (statusPath === undefined || !isStatus(statusPath, method, target)) return undefined
-    return told(async () => statusAnswer(await this.status(request)))
+    return this.tellStatus(request)
+  }
+
+  /** Asking is free, but trying credentials is not. */
+  private async tellStatus(request: GuardRequest<R>): Promise<Verdict> {
+    const facts = this.factsOf(request)
+    const verdict = await this.passageOf(request, facts).verify()
+    if (!verdict.allowed) {
+      this.tally.count(verdict)
+      return verdict
+    }
+    return told(async () => statusAnswer(await explain(this.enforcer, facts, this.isExempt(facts))))
+  }
+
+  private isExempt(facts: RequestFacts): boolean {
+    const policies = this.enforcer.current
+    const { client } = facts.identity ?? {}
+    return isExempt(policies, facts, facts.peer) || (client !== undefined && policies.exemptClients.has(client))
+  }
+
+  private async findJob(id: string): Promise<JobStatus | undefined> {
+    try {
+      return await this.jobs?.find(id)
+    } catch {
+      return undefined
+    }
   }
 
   private credentialIn(request: GuardRequest<R>): string | undefined {
@@ -278,7 +306,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
     const wanted = verdict.admitted.some(({ policy }) => {
       return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'stale')
     })
-    const key = wanted ? keptKey(request, facts.identity) : undefined
+    const key = wanted ? keptKey(request, facts) : undefined
     if (key === undefined) return
     const { cache } = this
     verdict.keepBytes = cache.maxBodyBytes
@@ -286,6 +314,7 @@ export class Guard<R = unknown, E extends Explained = Explanation[]> {
   }
 
   private checkJobs({ answers }: Policies): void {
+    this.accepts ||= answers.has('accept')
     if (!answers.has('accept') || this.jobs !== undefined) return
     const message =
       'options.jobs is missing, and a policy lists accept; allowed: a runner of accepted work such as memoryJobs({ run })'

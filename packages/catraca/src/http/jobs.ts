@@ -27,20 +27,21 @@ export interface JobStatus {
   readonly acceptedAt: string
   readonly startedAt?: string
   readonly endedAt?: string
-  /** What the work gave, as JSON. */
+  /** What the work gave, as JSON; left out where it is none. */
   readonly result?: unknown
   /** Why it failed, in words that callers may read. */
   readonly error?: string
 }
 
 /**
- * Where accepted work goes, for `overflow: [accept]`. Ids must not be guessable: whoever has one sees the status.
+ * Where accepted work goes, for `overflow: [accept]`. Ids must not be guessable, 16 to 128 of
+ * `A-Z a-z 0-9 _ -`: whoever has one sees the status.
  * A promise that rejects counts as no room, or as not found.
  */
 export interface Jobs<R = unknown> {
   /** Where callers ask for the status: `<path>/<id>`. */
   readonly path: string
-  /** Takes the work and gives its id; undefined when there is no room: the next answer to an excess applies. */
+  /** Takes the work and gives its id; undefined, or what is no id, when there is no room: the next answer applies. */
   submit(work: Work<R>): string | undefined | Promise<string | undefined>
   /** What is known of an id; undefined when it is none, or was forgotten. */
   find(id: string): JobStatus | undefined | Promise<JobStatus | undefined>
@@ -52,7 +53,12 @@ export interface Jobs<R = unknown> {
 export function jobIdIn(path: string, method: string, target: string): string | undefined {
   if ((method !== 'GET' && method !== 'HEAD') || !target.startsWith(`${path}/`)) return undefined
   const [id = ''] = target.slice(path.length + 1).split(/[?#]/, 1)
-  return /^[\w-]{16,128}$/.test(id) ? id : undefined
+  return isJobId(id) ? id : undefined
+}
+
+/** True for an id that may stand in a path, and is long enough not to be guessed. */
+export function isJobId(id: unknown): id is string {
+  return typeof id === 'string' && /^[\w-]{16,128}$/.test(id)
 }
 
 /** 202 with the place where the status can be asked for. */
@@ -63,11 +69,20 @@ export function acceptedAnswer(path: string, id: string): ReadyAnswer {
 }
 
 /** The status of work; 404 where there is none. */
-export function jobAnswer(status: JobStatus | undefined): ReadyAnswer {
-  if (status !== undefined) return { status: 200, fields: jsonFields, body: `${JSON.stringify(status)}\n` }
+export function jobAnswer(status: JobStatus | null | undefined): ReadyAnswer {
+  if (status) return { status: 200, fields: jsonFields, body: `${jsonOf(status)}\n` }
   const problem = { type: 'about:blank', title: 'Not Found', status: 404, detail: 'No work of this id is known.' }
   const fields = ['Cache-Control', 'no-store', 'Content-Type', 'application/problem+json']
   return { status: 404, fields, body: `${JSON.stringify(problem)}\n` }
+}
+
+/** Without a result that is no JSON: what was done is done. */
+function jsonOf(status: JobStatus): string {
+  try {
+    return JSON.stringify(status)
+  } catch {
+    return JSON.stringify({ ...status, result: undefined })
+  }
 }
 
 const jsonFields = ['Cache-Control', 'no-store', 'Content-Type', 'application/json']

@@ -114,11 +114,15 @@ export class MemoryJobs<R = unknown> implements Jobs<R> {
     } catch {
       // Who cannot be asked now is asked again.
     }
-    if (this.stop.signal.aborted) return
+    if (this.stop.signal.aborted) {
+      job.work.over()
+      return
+    }
     if (waitMs > 0) {
       this.line.defer(entry, clockUs() + Math.ceil(Math.min(waitMs, longestMs) * 1_000))
     } else {
       this.line.start(entry)
+      this.advance()
       await this.carryOut(job)
       this.line.end()
     }

@@ -1,13 +1,14 @@
-import { nowUs as clockUs } from '../core/clock.ts'
+import { nowUs as clockUs, monotonicUs } from '../core/clock.ts'
 import { type Decision, sayAnswer } from '../core/decision.ts'
 import type { Reason } from '../core/reason.ts'
 import type { Enforcer } from '../policy/enforcer.ts'
+import { modeFor } from '../policy/mode.ts'
 import type { Strategy } from '../policy/overflow.ts'
-import { stages } from '../policy/policy.ts'
+import { type Policy, stages } from '../policy/policy.ts'
 import type { QueueBounds } from '../policy/turns.ts'
-import { Verdict } from '../policy/verdict.ts'
+import { type Said, Verdict } from '../policy/verdict.ts'
 import type { AnswerCache } from './answer-cache.ts'
-import { acceptedAnswer, type Jobs, type Work } from './jobs.ts'
+import { acceptedAnswer, isJobId, type Jobs, type Work } from './jobs.ts'
 import { copyOf, keptKey } from './kept-answer.ts'
 import type { GuardRequest } from './request.ts'
 import type { RequestFacts } from './request-facts.ts'
@@ -41,12 +42,18 @@ export class Overflow<R> {
 
   /** True when the request goes on after all. Else the verdict has its answer, or is a refusal. */
   async answer(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Promise<boolean> {
-    verdict.over.push(...verdict.refusing)
+    const { enforcer } = this
     for (;;) {
+      noteOver(verdict)
       const stack = verdict.refused
+      const first = [...verdict.refusing]
       for (const strategy of this.listOf(facts, verdict)) {
-        if (await this.attempt(strategy, request, facts, verdict)) return verdict.ready === undefined
-        // The stack passed, and one behind it refused: that one's list counts.
+        if (enforcer.isClosed || verdict.aborted) return false
+        // Another document came meanwhile: it decides.
+        const anew = !enforcer.isCurrent(verdict)
+        if (anew && (await enforcer.anew(facts, verdict))) return true
+        if (!anew && (await this.attempt(strategy, request, facts, verdict, first))) return verdict.ready === undefined
+        // The stack passed, and one behind it refused, or it was another document's: the list of who refuses now counts.
         if (verdict.refused !== stack) break
       }
       if (verdict.refused === stack) return false
@@ -60,12 +67,13 @@ export class Overflow<R> {
     return excess.includes(binding.decision.reason) ? overflow : overflow.filter(({ kind }) => kind === 'stale')
   }
 
-  /** True when the answer was found. */
+  /** True when the answer was found. @param first What refused before any other answer was tried. */
   private attempt(
     strategy: Strategy,
     request: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
+    first: readonly Said[],
   ): boolean | Promise<boolean> {
     switch (strategy.kind) {
       case 'queue':
@@ -73,27 +81,32 @@ export class Overflow<R> {
       case 'stale':
         return this.copy(strategy.maxAgeMs, request, facts, verdict)
       case 'degrade':
-        return this.degrade(facts, verdict)
+        return this.degrade(facts, verdict, first)
       case 'accept':
         return this.accept(request, facts, verdict)
       case 'mark':
-        return this.mark(facts, verdict)
+        return this.mark(facts, verdict, first)
       default:
         return false
     }
   }
 
   private async queue(
-    bounds: QueueBounds,
+    { maxWaitUs, maxWaiting }: QueueBounds,
     { signal }: GuardRequest<R>,
     facts: RequestFacts,
     verdict: Verdict,
   ): Promise<boolean> {
     const { binding } = verdict
     if (binding === undefined) return false
-    if (!(await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal))) return false
-    this.say('queue', verdict)
-    return true
+    // However often it has to wait, behind other stacks or by other documents, it is no longer than this in all.
+    const bounds = { maxWaitUs: Math.max(0, maxWaitUs - verdict.waitedUs), maxWaiting }
+    const beganUs = monotonicUs()
+    const passed = await this.enforcer.queue(binding.policy, facts, verdict, bounds, signal)
+    verdict.waitedUs += monotonicUs() - beganUs
+    verdict.aborted = !passed && verdict.decision?.reason === 'aborted'
+    if (passed) this.say('queue', verdict)
+    return passed
   }
 
   private async copy(
@@ -102,7 +115,7 @@ export class Overflow<R> {
     facts: RequestFacts,
     verdict: Verdict,
   ): Promise<boolean> {
-    const key = keptKey(request, facts.identity)
+    const key = keptKey(request, facts)
     if (key === undefined) return false
     const ready = await copyOf(this.cache, key, maxAgeMs, (facts.nowUs ?? clockUs()) / 1_000)
     if (ready === undefined) return false
@@ -111,35 +124,37 @@ export class Overflow<R> {
     return true
   }
 
-  private async degrade(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
+  private async degrade(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
     const costs = new Map(
-      verdict.refusing.flatMap(({ policy }): [string, number][] => {
+      first.flatMap(({ policy }): [string, number][] => {
         const degrade = this.enforcer.variantOf(policy, facts).overflow.find(({ kind }) => kind === 'degrade')
         return degrade?.kind === 'degrade' ? [[policy.name, degrade.cost]] : []
       }),
     )
+    const stack = verdict.refused
     const passed = await this.enforcer.again(facts, verdict, {
       cost: (policy) => costs.get(policy.name) ?? policy.cost,
     })
-    if (!passed) return false
-    verdict.told = 'degrade'
-    this.say('degrade', verdict)
-    return true
+    // Also where a stack behind it refuses and answers in another way: less was paid.
+    if (passed || verdict.refused !== stack) verdict.told = 'degrade'
+    if (passed) this.say('degrade', verdict)
+    return passed
   }
 
-  private async mark(facts: RequestFacts, verdict: Verdict): Promise<boolean> {
-    const refusing = [...verdict.refusing]
-    const lenient = refusing.filter(({ policy }) => {
+  private async mark(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
+    const lenient = first.filter(({ policy }) => {
       return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'mark')
     })
+    const stack = verdict.refused
     const passed = await this.enforcer.again(facts, verdict, {
       without: new Set(lenient.map(({ policy }) => policy.name)),
     })
-    if (!passed) return false
-    verdict.marked.push(...lenient)
-    verdict.told ??= 'mark'
-    this.say('mark', verdict)
-    return true
+    if (passed || verdict.refused !== stack) {
+      verdict.marked.push(...lenient)
+      verdict.told ??= 'mark'
+    }
+    if (passed) this.say('mark', verdict)
+    return passed
   }
 
   private async accept(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Promise<boolean> {
@@ -147,36 +162,60 @@ export class Overflow<R> {
     const { decision } = verdict
     if (jobs === undefined || decision === undefined || decision.reason === 'impossible') return false
     if (request.method === 'GET' || request.method === 'HEAD') return false
+    // Whoever let the request through would find that its credential is not valid; nobody looks at it later.
+    if (facts.failed) return false
     let id: string | undefined
     try {
       facts.body ??= await request.body?.()
-      id = await jobs.submit(this.workOf(request, facts, decision))
+      // Nobody would learn of the work.
+      verdict.aborted = request.signal?.aborted === true
+      if (verdict.aborted) return false
+      id = await jobs.submit(this.workOf(request, facts, verdict, decision))
     } catch {
       // A body that did not arrive, or a runner that is gone: the next answer applies.
     }
-    if (id === undefined) return false
+    if (id === undefined || !isJobId(id)) return false
     verdict.ready = acceptedAnswer(jobs.path, id)
     verdict.answer = 'accept'
     return true
   }
 
-  /** Work asks the policies as the request did, but nothing else than them: its caller is known. */
-  private workOf(request: GuardRequest<R>, facts: RequestFacts, { policy, key }: Decision): Work<R> {
+  /**
+   * Work asks the policies as the request did, but nothing else than them: its caller is known. Observed policies, and
+   * those that count attempts and were charged, have counted the request: it is not asked for twice.
+   */
+  private workOf(request: GuardRequest<R>, facts: RequestFacts, earlier: Verdict, { policy }: Decision): Work<R> {
     const { enforcer } = this
+    const { method, target, raw } = request
+    const { client, user } = facts.identity ?? {}
+    const attempted = new Set<string>()
+    const noteAttempts = ({ admitted }: Verdict): void => {
+      for (const { policy: one, decision } of admitted) {
+        if (one.keepsAttempts && !decision.source.rule.holds) attempted.add(one.name)
+      }
+    }
+    noteAttempts(earlier)
+    let stagesSeen = earlier.refused === undefined ? 0 : stages.indexOf(earlier.refused.stage) + 1
     let verdict = new Verdict()
     facts.nowUs = undefined
     return {
-      request: request.raw,
-      method: request.method,
-      target: request.target,
+      request: raw,
+      method,
+      target,
       body: facts.body,
-      caller: `${policy}:${key}`,
+      // Whatever else makes a key of the policy, such as a header: nobody has more room by choosing many.
+      caller: JSON.stringify([policy, client, user, client === undefined && user === undefined ? facts.address : '']),
       ready: async () => {
         verdict = new Verdict()
-        for (const stage of stages) {
-          if (await enforcer.ask(stage, facts, verdict)) continue
+        for (const [at, stage] of stages.entries()) {
+          const observes = at >= stagesSeen
+          const only = (one: Policy): boolean =>
+            !attempted.has(one.name) && (observes || modeFor(one, facts) === 'enforce')
+          stagesSeen = Math.max(stagesSeen, at + 1)
+          if (await enforcer.ask(stage, facts, verdict, only)) continue
           const { retryAfterMs = Infinity, reason } = verdict.decision ?? {}
           enforcer.giveBack(verdict)
+          noteAttempts(verdict)
           // The wait of a permit is the latest possible; it mostly comes back sooner.
           return Math.max(1, reason === 'concurrency' ? Math.min(permitMs, retryAfterMs) : retryAfterMs)
         }
@@ -191,4 +230,9 @@ export class Overflow<R> {
     const { decision } = verdict
     if (decision !== undefined) sayAnswer(decision, answer)
   }
+}
+
+/** Notes over whose limit a request is, each policy once. */
+function noteOver({ over, refusing }: Verdict): void {
+  for (const said of refusing) if (!over.some(({ policy }) => policy.name === said.policy.name)) over.push(said)
 }

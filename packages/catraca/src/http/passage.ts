@@ -2,7 +2,6 @@ import type { Enforcer } from '../policy/enforcer.ts'
 import { applies } from '../policy/enforcer.ts'
 import type { Identity } from '../policy/facts.ts'
 import { guardsVerification } from '../policy/home.ts'
-import { modeFor } from '../policy/mode.ts'
 import type { Stage } from '../policy/policy.ts'
 import { Verdict } from '../policy/verdict.ts'
 import type { Identify } from './guard-options.ts'
@@ -31,6 +30,7 @@ export class Passage<R> {
   private readonly request: GuardRequest<R>
   private readonly facts: RequestFacts
   private readonly credential: (() => string | undefined) | undefined
+  private onlyVerifies = false
 
   /** @param credential Reads the credential that the request carries; where nobody is verified nobody asks for it. */
   constructor(
@@ -52,6 +52,15 @@ export class Passage<R> {
     return typeof passed === 'boolean' ? this.askCaller(passed) : passed.then((known) => this.askCaller(known))
   }
 
+  /**
+   * Verifies who asks for something that is not counted, and asks nothing else: trying credentials is no freer there. The
+   * verdict is a refusal where the caller has tried too many.
+   */
+  verify(): Verdict | Promise<Verdict> {
+    this.onlyVerifies = true
+    return this.askCaller(true)
+  }
+
   private pass(stage: Stage): boolean | Promise<boolean> {
     const passed = this.at.enforcer.ask(stage, this.facts, this.verdict)
     if (passed === true) return true
@@ -62,12 +71,23 @@ export class Passage<R> {
   private over(): boolean | Promise<boolean> {
     const { at, request, facts, verdict } = this
     if (!at.overflow.has(facts, verdict)) return this.end()
+    this.noteCredential()
     return at.overflow.answer(request, facts, verdict).then((goesOn) => goesOn || this.end())
+  }
+
+  /** Of who was not looked at yet: a copy for nobody in particular is not for who shows a credential. */
+  private noteCredential(): void {
+    try {
+      this.facts.credential ??= this.credential?.()
+    } catch {
+      this.facts.credential = ''
+    }
   }
 
   private end(): false {
     const { verdict } = this
     this.at.enforcer.giveBack(verdict, this.facts.nowUs)
+    verdict.told = undefined
     if (verdict.ready === undefined) {
       verdict.answer = 'reject'
       verdict.acceptLanguage = this.request.header('accept-language')
@@ -92,19 +112,19 @@ export class Passage<R> {
     const { verification } = at
     const known = credential === undefined || verification.knows(credential)
     const room = known ? Infinity : verification.room(facts)
-    if (room === Infinity) return this.verify(credential, false)
+    if (room === Infinity) return this.verifyAs(credential, false)
     const ticket = verification.enter(facts, room)
-    if (ticket === 'go') return this.verify(credential, true)
+    if (ticket === 'go') return this.verifyAs(credential, true)
     if (ticket === 'refuse') return this.refuseUnverified()
     return ticket.then((entry) => {
-      if (entry === 'go') return this.verify(credential, true)
+      if (entry === 'go') return this.verifyAs(credential, true)
       // A document that came meanwhile may have no limit for it any more.
       if (verification.room(facts) < Infinity) return this.refuseUnverified()
-      return this.verify(credential, false)
+      return this.verifyAs(credential, false)
     })
   }
 
-  private verify(credential: string | undefined, gated: boolean): Verdict | Promise<Verdict> {
+  private verifyAs(credential: string | undefined, gated: boolean): Verdict | Promise<Verdict> {
     let identity: ReturnType<Identify<R>> | undefined
     try {
       identity = this.at.identify?.(this.request.raw)
@@ -150,19 +170,26 @@ export class Passage<R> {
 
   /** Verification threw: it counts as failed, or throwing would make trying free. */
   private failVerification(credential: string | undefined, gated: boolean): void {
-    const { at, facts, verdict } = this
+    const { at, facts } = this
     if (credential !== undefined) at.verification.remember(credential, false)
     facts.failed = credential !== undefined
-    // These policies are in memory, so they are charged when the call returns.
-    if (at.enforcer.ask('identity', facts, verdict, guardsVerification) === false) {
-      at.enforcer.giveBack(verdict, facts.nowUs)
-    }
-    // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
-    at.enforcer.releaseAll(verdict, facts.nowUs)
+    this.chargeFailure()
     if (gated) at.verification.leave(facts)
   }
 
+  /** Charges a failure where nothing else is asked. These policies are in memory, so it is done when the call returns. */
+  private chargeFailure(): void {
+    const { at, facts, verdict } = this
+    if (at.enforcer.ask('identity', facts, verdict, guardsVerification) === false) this.end()
+    // Nothing is carried out, so nothing holds a permit; what was charged stays charged.
+    at.enforcer.releaseAll(verdict, facts.nowUs)
+  }
+
   private askIdentified(): Verdict | Promise<Verdict> {
+    if (this.onlyVerifies) {
+      if (this.facts.failed) this.chargeFailure()
+      return this.verdict
+    }
     const passed = this.pass('identity')
     return typeof passed === 'boolean' ? this.askContent(passed) : passed.then((known) => this.askContent(known))
   }
@@ -197,7 +224,8 @@ export class Passage<R> {
   private needsBody(): boolean {
     const { facts } = this
     for (const policy of this.at.enforcer.current.list) {
-      if (policy.stage === 'body' && modeFor(policy, facts) !== 'off' && applies(policy, facts)) return true
+      // For whom it is enforced can be a matter of the body.
+      if (policy.stage === 'body' && policy.mode !== 'off' && applies(policy, facts)) return true
     }
     return false
   }

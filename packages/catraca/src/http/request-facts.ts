@@ -44,8 +44,8 @@ export class RequestFacts implements Facts {
       const hash = target.indexOf('#')
       this.params = new URLSearchParams(mark === -1 ? '' : target.slice(mark + 1, hash > mark ? hash : undefined))
     }
-    const values = this.params.getAll(name)
-    return values.length === 0 ? undefined : values.join(',')
+    const [first, ...more] = this.params.getAll(name)
+    return more.every((value) => value === first) ? first : undefined
   }
 
   /** Texts and numbers that look the same are the same caller: services rarely tell `7` from `"7"`. */

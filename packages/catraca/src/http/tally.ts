@@ -53,7 +53,9 @@ export class Tally {
     const { answer, identity } = verdict
     this.answers[answer]++
     for (const { policy } of verdict.admitted) this.lineOf(policy).admitted++
-    for (const said of verdict.over.length > 0 ? verdict.over : verdict.refusing) this.over(said, answer)
+    const { over, refusing } = verdict
+    for (const said of over) this.over(said, answer)
+    for (const said of refusing) if (!isAmong(over, said)) this.over(said, answer)
     if (identity?.keyId !== undefined) this.countKey(identity.keyId, verdict.allowed)
   }
 
@@ -101,4 +103,8 @@ export class Tally {
     if (passed) key.passed++
     else key.refused++
   }
+}
+
+function isAmong(list: readonly Said[], { policy }: Said): boolean {
+  return list.some((one) => one.policy.name === policy.name)
 }

@@ -6,6 +6,7 @@ import { oversold } from './budget.ts'
 import type { OverrideEntry, PolicyEntry } from './document.ts'
 import { explainedLease } from './explain.ts'
 import type { CheckContext, Finding } from './findings.ts'
+import type { KeyPart, PartKind } from './key-part.ts'
 import type { Policies, Policy } from './policy.ts'
 import type { Place } from './shape.ts'
 
@@ -272,14 +273,40 @@ function lease(policies: Policies): Found[] {
   })
 }
 
-/** Requests that lack a value share one bucket, which is right or a surprise. */
+/** Requests that lack a value share one bucket, which is right or a surprise; and some values callers make up. */
 function missing(policies: Policies): Found[] {
   return asked(policies).flatMap((policy) =>
-    policy.parts.flatMap(({ kind, text }, index) => {
-      const sure = kind === 'address' || kind === 'service' || kind === policy.identity
-      if (sure) return []
+    policy.parts.flatMap((part, index) => {
+      const whose = lacking(part, policy)
+      if (whose === undefined) return []
       const place = ['policies', policy.name, 'per', ...(Array.isArray(policy.entry.per) ? [index] : [])]
-      return [note(place, `requests without ${text} share one bucket under the rest of the key`)]
+      const chosen = isMadeUp(part, policy) ? `; and callers who make up ${part.text} have a bucket for each` : ''
+      return [note(place, `${whose} share one bucket under the rest of the key${chosen}`)]
     }),
   )
+}
+
+/** The requests without a part of a key; undefined where there are none. */
+function lacking({ kind, text }: KeyPart, { identity }: Policy): string | undefined {
+  switch (kind) {
+    case 'address':
+    case 'service':
+    case 'route':
+    case 'param':
+      return undefined
+    case 'plan':
+      return identity === 'client' || identity === 'user' ? undefined : 'callers whom nobody verified'
+    case 'api-key':
+      return 'requests without a credential'
+    default:
+      return kind === identity ? undefined : `requests without ${text}`
+  }
+}
+
+/** True where nothing of a key says who asks, and the caller alone says what stands in a part of it. */
+function isMadeUp({ kind }: KeyPart, { parts, identity }: Policy): boolean {
+  if (identity === 'client' || identity === 'user') return false
+  const free: readonly PartKind[] = ['header', 'cookie', 'query', 'api-key']
+  const known: readonly PartKind[] = ['address', 'client', 'user', 'tenant']
+  return free.includes(kind) && !parts.some((part) => known.includes(part.kind))
 }

@@ -114,7 +114,7 @@ export class Enforcer implements Issuer {
    */
   replace(policies: Policies): void {
     // Who waits is asked anew, by the new document.
-    this.turns.end()
+    this.turns.replace()
     const homeOf = this.homes(this.isShared)
     this.policies = policies
     this.byStage = stacksOf(policies, homeOf)
@@ -144,15 +144,26 @@ export class Enforcer implements Issuer {
     if (asked.length > 0) {
       const decision = this.turns.askHere(asked, this.question(asked, facts), facts.nowUs)
       if (!this.settle(asked, decision, verdict)) {
-        verdict.refused = { stage, asked, home: 'memory' }
+        verdict.refused = { document: this.policies, stage, asked, home: 'memory' }
         return false
       }
     }
     return shared === undefined ? true : this.askShared(shared, stage, facts, verdict, only)
   }
 
+  /** False where another document came since a stack refused: only {@link Enforcer.anew} can still ask for it. */
+  isCurrent({ refused }: Verdict): boolean {
+    return refused?.document === this.policies
+  }
+
+  /** True once it was closed: nothing can be asked any more. */
+  get isClosed(): boolean {
+    return this.closed
+  }
+
   /**
-   * Asks the stack that refused once more, in another way, and then the rest of its stage. As {@link Enforcer.ask}.
+   * Asks the stack that refused once more, in another way, and then the rest of its stage. As {@link Enforcer.ask}. The
+   * document must be the one by which it refused.
    *
    * @param change `cost` gives another cost than the policy's; policies named in `without` are not asked.
    */
@@ -162,7 +173,7 @@ export class Enforcer implements Issuer {
     change: { readonly cost?: (policy: Policy) => number; readonly without?: ReadonlySet<string> },
   ): boolean | Promise<boolean> {
     const refused = verdict.refused as Refused
-    const asked = this.currentOf(refused).filter(({ name }) => change.without?.has(name) !== true)
+    const asked = refused.asked.filter(({ name }) => change.without?.has(name) !== true)
     verdict.refusing.length = 0
     if (asked.length === 0) return this.askRest(facts, verdict)
     const question = this.question(asked, facts, change.cost)
@@ -176,9 +187,25 @@ export class Enforcer implements Issuer {
   }
 
   /**
+   * Asks the whole stage that refused by the document that came since; what the stage charged before is given back. The
+   * observed policies have counted the request already. As {@link Enforcer.ask}.
+   */
+  anew(facts: Facts, verdict: Verdict): boolean | Promise<boolean> {
+    const { stage } = verdict.refused as Refused
+    const nowUs = facts.nowUs ?? this.nowUs()
+    const earlier = verdict.admitted.filter(({ policy }) => policy.stage !== stage)
+    for (const { policy, decision } of verdict.admitted) if (policy.stage === stage) this.refund(decision, nowUs)
+    verdict.admitted.length = 0
+    verdict.admitted.push(...earlier)
+    verdict.refusing.length = 0
+    verdict.refused = undefined
+    return this.ask(stage, facts, verdict, (policy) => modeFor(policy, facts) === 'enforce')
+  }
+
+  /**
    * Waits behind a policy that refused, at most as long as `bounds` say, and then asks the rest of the stage. As
    * {@link Enforcer.ask}: false, at once, where the wait would be too long or too many wait. Whoever waits while another
-   * document comes waits by that one.
+   * document comes is asked anew, by that one.
    */
   async queue(
     policy: Policy,
@@ -187,23 +214,15 @@ export class Enforcer implements Issuer {
     bounds: QueueBounds,
     signal: Signal | undefined,
   ): Promise<boolean> {
-    for (;;) {
-      const refused = verdict.refused as Refused
-      const asked = this.currentOf(refused)
-      const question = this.question(asked, facts)
-      const sources = question.members.map((member) => this.sources[refused.home][member] as Source)
-      const apart = refused.home === 'shared'
-      const stack = { asked, sources, question, apart, nowUs: facts.nowUs }
-      const decision = await this.turns.wait(policy, stack, bounds, signal)
-      if (decision === undefined) return false
-      const replaced = decision.reason === 'aborted' && signal?.aborted !== true && !this.closed
-      if (!replaced) {
-        verdict.refusing.length = 0
-        return this.settle(asked, decision, verdict, true) && this.askRest(facts, verdict)
-      }
-      if (await this.again(facts, verdict, {})) return true
-      if (verdict.refused !== refused) return false
-    }
+    const { asked, home } = verdict.refused as Refused
+    const question = this.question(asked, facts)
+    const sources = question.members.map((member) => this.sources[home][member] as Source)
+    const stack = { asked, sources, question, apart: home === 'shared', nowUs: facts.nowUs }
+    const decision = await this.turns.wait(policy, stack, bounds, signal)
+    if (decision === undefined) return false
+    if (decision === 'replaced') return this.closed ? false : this.anew(facts, verdict)
+    verdict.refusing.length = 0
+    return this.settle(asked, decision, verdict, true) && this.askRest(facts, verdict)
   }
 
   /** Makes what a verdict charged what the request really cost, in the units in which it asked; permits stay held. */
@@ -262,7 +281,7 @@ export class Enforcer implements Issuer {
 
   close(): void {
     this.closed = true
-    this.turns.end()
+    this.turns.close()
     this.ledger.close()
     this.shared?.close()
   }
@@ -277,16 +296,6 @@ export class Enforcer implements Issuer {
     const sources = this.sourcesOf(policies, 'shared', this.homes(true), issuer)
     this.sources.shared = sources
     return sources
-  }
-
-  /** The policies of a stack as they stand in the current document, which may be another one by now. */
-  private currentOf({ asked, home }: Refused): Policy[] {
-    return asked.flatMap((policy) => {
-      const current = this.policies.list[policy.index]
-      if (current === policy) return policy
-      const same = this.policies.list.find(({ name }) => name === policy.name)
-      return same !== undefined && this.homeOf(same) === home ? same : []
-    })
   }
 
   private sourcesOf({ variants }: Policies, home: Home, homeOf: HomeOf, issuer: Issuer): Source[] {
@@ -330,6 +339,7 @@ export class Enforcer implements Issuer {
     only: Only,
   ): boolean | Promise<boolean> {
     const shared = this.shared as SharedPart
+    const document = this.policies
     const beside: Promise<void>[] = []
     for (const policy of select(observed, facts, only, 'observe')) {
       const answer = shared.take(this.question([policy], facts))
@@ -340,7 +350,7 @@ export class Enforcer implements Issuer {
     if (asked.length === 0) return true
     const settle = (decision: Decision): boolean => {
       const passed = this.settle(asked, decision, verdict)
-      if (!passed) verdict.refused = { stage, asked, home: 'shared' }
+      if (!passed) verdict.refused = { document, stage, asked, home: 'shared' }
       return passed
     }
     const answer = shared.take(this.question(asked, facts))

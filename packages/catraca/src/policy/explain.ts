@@ -4,13 +4,14 @@ import { type LeaseBounds, leaseBounds } from '../stores/lease/terms.ts'
 import { type Bounds, boundsOf } from './bounds.ts'
 import type { Mode, StoreFailure } from './document.ts'
 import { applies, displaces, type Enforcer, matches, planOf } from './enforcer.ts'
+import { overflowWords, splitWords } from './excess-words.ts'
 import type { Descriptor, Facts, Identity } from './facts.ts'
 import type { Home } from './home.ts'
 import { valueOf } from './key-part.ts'
-import { modeFor } from './mode.ts'
+import { modeFor, type Split } from './mode.ts'
 import { normalPath } from './path.ts'
 import type { Policies, Policy, Stage } from './policy.ts'
-import { ruleWords } from './words.ts'
+import { type Language, ruleWords } from './words.ts'
 
 /** Why a policy is not asked about a request. */
 export type NotAsked = 'off' | 'other identity' | 'other route' | 'exempt' | `${string} stands in`
@@ -23,6 +24,12 @@ export interface Explanation {
   readonly notAsked?: NotAsked
   readonly stage: Stage
   readonly mode: Mode
+  /** For whom it is enforced, in words; undefined for all, or for nobody. */
+  readonly enforcedFor?: Words
+  /** The policy beside which it is tried. */
+  readonly candidateOf?: string
+  /** What a request over the limit is answered, in words; undefined where it is refused. */
+  readonly overflow?: Words
   /** The parts of the key and their values; undefined is a value the request does not have. */
   readonly key: readonly { readonly part: string; readonly value: string | undefined }[]
   /** The declared plan of the caller; undefined for callers without identity. */
@@ -32,7 +39,7 @@ export interface Explanation {
   /** What shares the budget: all requests, or those on the routes of the policy. */
   readonly scope: 'all routes' | 'its routes'
   readonly algorithm: string
-  readonly rule: { readonly en: string; readonly pt: string }
+  readonly rule: Words
   readonly cost: number
   /** Microseconds of a tick of the rule. */
   readonly tickUs: number
@@ -44,6 +51,12 @@ export interface Explanation {
   readonly lease?: ExplainedLease
   /** What the policy would say now. */
   readonly says: PolicyDecision
+}
+
+/** The same in both languages. */
+export interface Words {
+  readonly en: string
+  readonly pt: string
 }
 
 /** A lease, and its bounds in units of one key. */
@@ -72,7 +85,7 @@ export function explain(enforcer: Enforcer, facts: Facts, exempt: boolean): Expl
 function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: boolean): Omit<Explanation, 'says'> {
   const variant = enforcer.variantOf(policy, facts)
   const rule = enforcer.ruleOf(policy, variant)
-  const { label } = variant
+  const { label, overflow: answers } = variant
   const terms = enforcer.leaseOf(policy, variant)
   const notAsked = exempt ? 'exempt' : reasonNotAsked(policy, facts)
   return {
@@ -81,12 +94,17 @@ function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: bool
     ...(notAsked !== undefined && { notAsked }),
     stage: policy.stage,
     mode: modeFor(policy, facts),
+    ...(policy.split !== undefined && {
+      enforcedFor: inBoth((language) => splitWords(policy.split as Split, language)),
+    }),
+    ...(policy.candidateOf !== undefined && { candidateOf: policy.candidateOf }),
+    ...(answers.length > 1 && { overflow: inBoth((language) => overflowWords(answers, language) ?? '') }),
     key: policy.parts.map((part) => ({ part: part.text, value: valueOf(part, facts) })),
     plan: facts.identity === undefined ? undefined : planOf(facts.identity.plan, enforcer.current),
     variant: label,
     scope: policy.routes === undefined ? 'all routes' : 'its routes',
     algorithm: rule.algorithm,
-    rule: { en: ruleWords(rule, 'en'), pt: ruleWords(rule, 'pt') },
+    rule: inBoth((language) => ruleWords(rule, language)),
     cost: policy.cost,
     tickUs: rule.tickUs,
     bounds: boundsOf(rule),
@@ -94,6 +112,10 @@ function silentOn(policy: Policy, enforcer: Enforcer, facts: Facts, exempt: bool
     onStoreFailure: policy.onStoreFailure,
     ...(terms !== undefined && { lease: explainedLease(rule, terms, enforcer.current) }),
   }
+}
+
+function inBoth(say: (language: Language) => string): Words {
+  return { en: say('en'), pt: say('pt') }
 }
 
 /** A lease with its bounds for the instances that a document states; for one where they are counted. */

@@ -52,7 +52,7 @@ export interface Facts {
   header(name: string): string | undefined
   /** A cookie by name; the first where there are several. */
   cookie(name: string): string | undefined
-  /** A parameter of the query; several of one name are one text. */
+  /** A parameter of the query; undefined also for several values of one name, of which servers take one or another. */
   query(name: string): string | undefined
   /** A member of the body that is a text, a number or a truth value, as text. */
   bodyField(name: string): string | undefined

@@ -71,7 +71,7 @@ export function parsePart(text: string, context: PartContext): KeyPart | undefin
     case 'plan':
       return part('plan', '', ({ identity }) => (identity === undefined ? undefined : context.planOf(identity.plan)))
     case 'route':
-      return part('route', '', ({ method, path }) => context.routes?.find((one) => one.matches(method, path))?.text)
+      return part('route', '', (facts) => onlyOne(context.routes, facts, ({ text: route }) => route))
     default:
   }
   const bits = /^address\/(\d{1,3})$/.exec(text)?.[1]
@@ -93,15 +93,32 @@ export function parsePart(text: string, context: PartContext): KeyPart | undefin
     case 'query':
       return part('query', name, (facts) => hidden(facts.query(name)))
     case 'path':
-      return part('param', name, ({ method, path }) => {
-        const route = context.routes?.find((one) => one.matches(method, path))
-        return route?.params(path)?.[name]
-      })
+      return part('param', name, (facts) =>
+        onlyOne(context.routes, facts, (route, reading) => route.params(reading)?.[name]),
+      )
     case 'body':
       return part('body', name, (facts) => facts.bodyField(name))
     default:
       return undefined
   }
+}
+
+/**
+ * What all readings of a path have in common; undefined where servers would find different values in it: whoever could
+ * choose among them, or add to one, would have many buckets for one thing.
+ */
+function onlyOne(
+  routes: readonly Route[] = [],
+  { method, path }: Facts,
+  read: (route: Route, reading: string) => string | undefined,
+): string | undefined {
+  let found: string | undefined
+  for (const reading of typeof path === 'string' ? [path] : path) {
+    const route = routes.find((one) => one.matches(method, reading))
+    const value = route === undefined ? undefined : read(route, reading)
+    if (route !== undefined && value !== (found ??= value)) return undefined
+  }
+  return found
 }
 
 /**

@@ -271,10 +271,19 @@ class Reader {
       candidateOf: undefined,
     }
     this.drafts.push(draft)
+    this.checkClients(draft, [...place, 'mode', 'enforce', 'clients'])
     draft.base = this.variant(draft, 'default', rule, entry.overflow, place)
     draft.byPlan = this.overrides(draft, 'plan', entry.plans, [...place, 'plans'])
     draft.byClient = this.overrides(draft, 'client', entry.clients, [...place, 'clients'])
     return draft
+  }
+
+  /** Where no client is known yet, or none can be, a list of them would count for nobody. */
+  private checkClients({ name, stage, identity, split }: Policy, place: Place): void {
+    if (split === undefined || split.clients.size === 0) return
+    if (stage !== 'address' && identity !== 'anonymous') return
+    const why = stage === 'address' ? 'is asked before any client is known' : 'is for callers who are no client'
+    this.wrong(place, [...split.clients], `percent alone, because ${name} ${why}`)
   }
 
   private variant(
@@ -300,6 +309,11 @@ class Reader {
     const list = readOverflow(entries, policy.cost, (at, value, allowed) =>
       this.wrong([...place, ...at], value, allowed),
     )
+    const accept = list.findIndex(({ kind }) => kind === 'accept')
+    if (accept >= 0 && policy.stage === 'address') {
+      const allowed = 'accept in a policy that is asked once the caller was verified, such as one with match.identity'
+      this.wrong([...place, accept], 'accept', allowed)
+    }
     const queue = list.findIndex(({ kind }) => kind === 'queue')
     const apart = this.shared && !staysInProcess(policy)
     if (queue >= 0 && apart && rule !== undefined && !reserving.includes(rule.algorithm)) {
@@ -473,10 +487,11 @@ class Reader {
 }
 
 /** What a document lacks for a part of a key; undefined where it can be read. */
-function lacks({ kind, name }: KeyPart, { hashSecret, routes }: PartContext): string | undefined {
+function lacks({ kind, name }: KeyPart, { hashSecret, routes, planOf }: PartContext): string | undefined {
   if (kind === 'api-key' && hashSecret === undefined) {
     return 'api-key where the document has a hashSecret, because secrets never become keys'
   }
+  if (kind === 'plan' && planOf(undefined) === undefined) return 'plan where plans.names says which'
   if (kind === 'route' && routes === undefined) return 'route where match.routes says which'
   if (kind === 'param' && routes?.every((route) => route.has(name)) !== true) {
     return `a parameter that every route of match.routes has, such as :${name}`

@@ -36,6 +36,8 @@ export class Turns {
   private readonly shared: SharedPart | undefined
   private waiting = new Waiting(maxWaiting)
   private readonly perPolicy = new Map<string, number>()
+  /** Ends the waits under way, in the order in which they began. */
+  private readonly replacing = new Set<() => void>()
 
   constructor(ledger: Ledger, shared: SharedPart | undefined) {
     this.ledger = ledger
@@ -44,24 +46,40 @@ export class Turns {
 
   /**
    * Waits behind the policy of a stack that refused. Undefined where too many wait already; else the stack's answer, at
-   * the latest after `maxWaitUs`, and at once where it would be later. A wait that `signal` aborts costs nothing.
+   * the latest after `maxWaitUs`, and at once where it would be later. `replaced` where another document came meanwhile. A
+   * wait that `signal` aborts, or that was replaced, costs nothing.
    */
   async wait(
     policy: Policy,
     stack: WaitingStack,
     bounds: QueueBounds,
     signal: Signal | undefined,
-  ): Promise<Decision | undefined> {
+  ): Promise<Decision | 'replaced' | undefined> {
     const { name } = policy
     const waiting = this.perPolicy.get(name) ?? 0
     if (waiting >= bounds.maxWaiting) return undefined
     this.perPolicy.set(name, waiting + 1)
     try {
-      const { maxWaitUs } = bounds
-      return await this.waiting.wait(this.lineOf(stack), { maxWaitUs, signal })
+      return await this.waitInLine(this.lineOf(stack), bounds.maxWaitUs, signal)
     } finally {
       this.perPolicy.set(name, (this.perPolicy.get(name) ?? 1) - 1)
     }
+  }
+
+  private waitInLine(line: Line, maxWaitUs: number, signal: Signal | undefined): Promise<Decision | 'replaced'> {
+    return new Promise((resolve, reject) => {
+      let replaced = false
+      const replace = (): void => {
+        replaced = true
+        resolve('replaced')
+      }
+      this.replacing.add(replace)
+      this.waiting.wait(line, { maxWaitUs, signal }).then((decision) => {
+        this.replacing.delete(replace)
+        if (!replaced) resolve(decision)
+        else if (decision.allowed) void line.giveBack(decision)
+      }, reject)
+    })
   }
 
   /** The answer of policies in memory to who does not wait: it comes behind those who do. */
@@ -79,11 +97,18 @@ export class Turns {
     if (this.waiting.anyQueue) this.waiting.freed(`${policy}:${key}`)
   }
 
-  /** Ends all waits, as aborted: what they wait for is no more. Who comes later waits anew. */
-  end(): void {
-    const { waiting } = this
+  /** Ends all waits, in the order in which they came, since they are asked anew in it. Who comes later waits anew. */
+  replace(): void {
+    const { waiting, replacing } = this
     this.waiting = new Waiting(maxWaiting)
+    for (const replace of replacing) replace()
+    replacing.clear()
     waiting.close()
+  }
+
+  /** Ends all waits, as aborted, and lets nobody wait any more. */
+  close(): void {
+    this.waiting.close()
   }
 
   private lineOf({ asked, sources, question, apart, nowUs }: WaitingStack): Line {

@@ -2,7 +2,7 @@ import type { Decision, PolicyDecision } from '../core/decision.ts'
 import type { Identity } from './facts.ts'
 import type { Home } from './home.ts'
 import type { AnswerKind } from './overflow.ts'
-import type { Policy, Stage } from './policy.ts'
+import type { Policies, Policy, Stage } from './policy.ts'
 
 /** What one policy said about a request. */
 export interface Said {
@@ -10,8 +10,9 @@ export interface Said {
   readonly decision: Decision
 }
 
-/** The stack that refused: which policies were asked together, and where. */
+/** The stack that refused: which policies were asked together, where, and by which document. */
 export interface Refused {
+  readonly document: Policies
   readonly stage: Stage
   readonly asked: readonly Policy[]
   readonly home: Home
@@ -54,6 +55,10 @@ export class Verdict {
   acceptLanguage: string | undefined = undefined
   /** @internal Set while a refusal may yet be answered in another way. */
   refused: Refused | undefined = undefined
+  /** @internal Microseconds for which it waited for its turn so far. */
+  waitedUs = 0
+  /** @internal True where the caller left, or the guard was closed, while it waited: no other answer is looked for. */
+  aborted = false
   /** @internal A whole answer in place of the handler's. */
   ready: ReadyAnswer | undefined = undefined
   /** Units in which the request asked. */

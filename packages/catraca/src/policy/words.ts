@@ -118,6 +118,9 @@ function portuguese({ algorithm, limit, capacity, windowUs, period, timeZone, an
   }
 }
 
+/** How each language writes numbers and lengths of time. */
+export const tongues: Readonly<Record<Language, Tongue>> = { en: inEnglish, pt: inPortuguese }
+
 /** How long the last of a full queue waits, capacity × window ÷ limit: rounded up, to whole milliseconds from one up. */
 function worstWaitUs(limit: number, capacity: number, windowUs: number): number {
   const rate = BigInt(limit)

@@ -1,4 +1,5 @@
-import { elapsedMs, later } from '../core/clock.ts'
+import { alarmAfter } from '../core/alarms.ts'
+import { elapsedMs } from '../core/clock.ts'
 
 /** Throws where two plain values differ. */
 export function equal(actual: unknown, expected: unknown, what: string): void {
@@ -28,9 +29,10 @@ export async function eventually(find: () => unknown, expected: unknown, what: s
   }
 }
 
+/** Keeps the process alive meanwhile: a runner of tests may have nothing else that does. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
-    later(ms, resolve)
+    alarmAfter(ms * 1_000, resolve)
   })
 }
 

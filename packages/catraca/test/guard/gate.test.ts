@@ -413,3 +413,61 @@ test('the status of a caller that is exempt says so', async () => {
   expect(new Set(await reasons({ target: '/health' }))).toEqual(new Set(['exempt']))
   expect(await reasons({ identity: { client: 'c' } })).toContain(undefined)
 })
+
+describe('the status of the limits', () => {
+  const policies: PolicyDocument = {
+    version: 1,
+    policies: {
+      anonymous: {
+        match: { identity: 'anonymous' },
+        per: 'address',
+        rule: { algorithm: 'token-bucket', limit: 20, window: '1m', burst: 5 },
+      },
+      client: {
+        match: { identity: 'client' },
+        per: 'client',
+        rule: { algorithm: 'fixed-window', limit: 9, window: '1m' },
+      },
+    },
+  }
+  const headers = (index: number) => ({ authorization: `Bearer ${index}` })
+  const statusOf = async (guard: Guard<Asked>, asked: Asked): Promise<number> => {
+    return guard.answerOf(await guard.ask(request({ target: '/rate-limit', ...asked }))).status
+  }
+
+  test('tries no more credentials than requests can, and those of both together', async () => {
+    for (const fails of [() => undefined, () => Promise.resolve(undefined)]) {
+      const identify = vi.fn(fails)
+      const guard = createGuard<Asked>({ policies, identify, statusPath: '/rate-limit' })
+      const statuses: number[] = []
+      for (let index = 0; index < 20; index++) statuses.push(await statusOf(guard, { headers: headers(index) }))
+      expect(statuses).toEqual([...Array(5).fill(200), ...Array(15).fill(429)])
+      expect((await guard.ask(request({ headers: headers(20) }))).answer).toBe('reject')
+      expect(identify).toHaveBeenCalledTimes(5)
+      expect(guard.counts.answers.reject).toBe(16)
+      // Who shows nothing, or shows what was valid before, is told at any time.
+      expect(await statusOf(guard, {})).toBe(200)
+    }
+  })
+
+  test('of a valid caller costs nothing, however often', async () => {
+    const identify = ({ headers: shown }: Asked): Identity | undefined =>
+      shown?.['authorization'] === undefined ? undefined : { client: 'acme' }
+    const guard = createGuard<Asked>({ policies, identify, statusPath: '/rate-limit' })
+    for (let index = 0; index < 20; index++) expect(await statusOf(guard, { headers: headers(1) })).toBe(200)
+    const told = guard.answerOf(await guard.ask(request({ target: '/rate-limit', headers: headers(1) })))
+    expect(JSON.parse(String(told.body))).toMatchObject({ policies: [{ policy: 'client', used: 0, remaining: 9 }] })
+  })
+
+  test('fails as a request does where verification throws, and that is charged', async () => {
+    const identify = vi.fn(() => {
+      throw new Error('the directory is away')
+    })
+    const guard = createGuard<Asked>({ policies, identify, statusPath: '/rate-limit' })
+    const outcomes: string[] = []
+    for (let index = 0; index < 8; index++) {
+      outcomes.push(await statusOf(guard, { headers: headers(index) }).then(String, ({ message }: Error) => message))
+    }
+    expect(outcomes).toEqual([...Array(5).fill('the directory is away'), '429', '429', '429'])
+  })
+})

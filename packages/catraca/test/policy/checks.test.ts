@@ -372,6 +372,30 @@ describe('MISSING', () => {
     )
   })
 
+  test('says of credentials and plans who has none, and of what callers make up that they can', () => {
+    const told = (per: string | string[], more: Partial<PolicyEntry> = {}): string[] => {
+      const document: PolicyDocument = {
+        version: 1,
+        hashSecret: 'a secret of the whole fleet',
+        plans: { names: ['free'], default: 'free' },
+        policies: { p: { per, rule: { algorithm: 'fixed-window', limit: 1, window: '1s' }, ...more } },
+      }
+      return said(code, document).map(([, , message]) => message)
+    }
+    const madeUp = /; and callers who make up [\w:-]+ have a bucket for each$/
+    expect(told('api-key')).toEqual([expect.stringMatching(/^requests without a credential share .*make up api-key/)])
+    expect(told('plan')).toEqual(['callers whom nobody verified share one bucket under the rest of the key'])
+    for (const part of ['header:x-a', 'cookie:a', 'query:a', 'api-key']) {
+      expect(told(part)).toEqual([expect.stringMatching(madeUp)])
+      for (const other of ['address', 'user']) {
+        for (const message of told([part, other])) expect(message).not.toMatch(madeUp)
+      }
+      expect(told(part, { match: { identity: 'client' } })[0]).not.toMatch(madeUp)
+    }
+    expect(told('plan', { match: { identity: 'client' } })).toEqual([])
+    for (const per of ['route', 'path:id']) expect(told(per, { match: { routes: ['/a/:id'] } })).toEqual([])
+  })
+
   test('is silent for a part that is always there', () => {
     for (const [per, identity] of [
       ['client', 'client'],

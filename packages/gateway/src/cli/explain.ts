@@ -1,4 +1,4 @@
-import type { Language } from 'catraca/policy'
+import { candidateWords, type Language } from 'catraca/policy'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { homeWords, leaseWords, planWords } from '../store/plan-words.ts'
 import { type PlannedExplanation, plannedExplanations, type StorePlan, storePlanOf } from '../store/store-plan.ts'
@@ -43,7 +43,7 @@ export function addExplain(program: Command): void {
     .option('--address <address>', 'its address', '192.0.2.1')
     .option(
       '--attribute <name=value>',
-      'header:<name> or body:<field> with its value; can be repeated',
+      'header:<name>, cookie:<name>, query:<name>, body:<field> or api-key with its value; can be repeated',
       readAttribute,
       {},
     )
@@ -55,9 +55,11 @@ export function addExplain(program: Command): void {
 }
 
 function readAttribute(text: string, before: Record<string, string>): Record<string, string> {
-  const [, name, value] = /^((?:header|body):[^=]+)=(.*)$/s.exec(text) ?? []
+  const [, name, value] = /^((?:header|cookie|query|body):[^=]+|api-key)=(.*)$/s.exec(text) ?? []
   if (name === undefined || value === undefined) {
-    throw new InvalidArgumentError('Allowed: header:<name>=<value> or body:<field>=<value>.')
+    throw new InvalidArgumentError(
+      'Allowed: header:<name>=<value>, cookie:<name>=<value>, query:<name>=<value>, body:<field>=<value> or api-key=<value>.',
+    )
   }
   return { ...before, [name.startsWith('header:') ? name.toLowerCase() : name]: value }
 }
@@ -95,6 +97,8 @@ const words = {
     tick: 'tick',
     silent: 'not asked',
     observed: 'observed only',
+    mode: 'mode',
+    over: 'over it',
     left: 'left now',
     missing: '(missing)',
     store: 'store',
@@ -113,6 +117,8 @@ const words = {
     tick: 'passo',
     silent: 'não perguntada',
     observed: 'só observada',
+    mode: 'modo',
+    over: 'acima',
     left: 'restam agora',
     missing: '(ausente)',
     store: 'guarda',
@@ -129,12 +135,16 @@ function describe(one: PlannedExplanation, plan: StorePlan, language: Language):
   const bounds = perWindow === undefined ? '' : `, ${perWindow} ${w.any}`
   const home = homeWords(one, plan, language)
   const lease = leaseWords(one, language)
+  const { candidateOf, enforcedFor, overflow } = one
+  const mode = candidateOf === undefined ? enforcedFor?.[language] : candidateWords(candidateOf, language)
   return [
     `${one.policy}${one.mode === 'observe' ? ` (${w.observed})` : ''}`,
     `  ${w.allows.padEnd(8)} ${one.rule[language]}${one.variant === 'default' ? '' : ` (${one.variant})`}`,
     `  ${w.key.padEnd(8)} ${key}`,
     `  ${w.stage.padEnd(8)} ${one.stage}; ${w.most} ${atOnce} ${w.once}${bounds}; ${w.tick} ${one.tickUs} µs`,
     ...(one.cost === 1 ? [] : [`  ${w.cost} ${one.cost}`]),
+    ...(mode === undefined ? [] : [`  ${w.mode.padEnd(8)} ${mode}`]),
+    ...(overflow === undefined ? [] : [`  ${w.over.padEnd(8)} ${overflow[language]}`]),
     ...(home === undefined ? [] : [`  ${w.store.padEnd(8)} ${home}`]),
     ...(lease === undefined ? [] : [`  ${w.lease.padEnd(8)} ${lease}`]),
     // What is left in a shared store is not asked.

@@ -5,6 +5,8 @@ import type { KeptAnswer } from 'catraca/http'
 export class EdgeRequest extends IncomingMessage {
   /** The whole body, where it was read to know whom to count. */
   taken: Buffer | undefined
+  /** Of accepted work: its header fields for the service, names and values in turn, made while its caller was there. */
+  fields: readonly string[] | undefined
   /** What the service is told about the limits: `degrade` or `mark`. */
   told: string | undefined
   /**

@@ -16,8 +16,11 @@ export interface Carried {
 /** Accepted requests of the edge: carried out in this process, where their body was read whole. */
 export class EdgeJobs implements Jobs<EdgeRequest> {
   private readonly jobs: MemoryJobs<EdgeRequest>
+  private readonly fieldsOf: (request: EdgeRequest) => readonly string[]
 
-  constructor(entry: JobsEntry, carryOut: CarryOut) {
+  /** @param fieldsOf The header fields with which a request would be sent to its service now. */
+  constructor(entry: JobsEntry, carryOut: CarryOut, fieldsOf: (request: EdgeRequest) => readonly string[]) {
+    this.fieldsOf = fieldsOf
     this.jobs = memoryJobs<EdgeRequest>({
       ...entry,
       run: async ({ request }, signal) => {
@@ -35,7 +38,10 @@ export class EdgeJobs implements Jobs<EdgeRequest> {
   submit(work: Work<EdgeRequest>): string | undefined {
     // A body that is long, or no JSON, was not read: it cannot be sent once its caller has gone.
     const { request } = work
-    return hasBody(request) && request.taken === undefined ? undefined : this.jobs.submit(work)
+    if (hasBody(request) && request.taken === undefined) return undefined
+    // Later its caller has no address any more, and its key may be one that is passed on.
+    request.fields = [...this.fieldsOf(request)]
+    return this.jobs.submit(work)
   }
 
   find(id: string): JobStatus | undefined {

@@ -104,7 +104,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Listener {
     )
     spareUnreadBody(request, response)
     if (this.owner.closing) response.shouldKeepAlive = false
-    if (response.keep !== undefined) this.copy = new Copy(response.keep, response.keepBytes, status, fields)
+    // An answer that ends with its connection may have broken off: nobody could tell.
+    const tellsItsEnd = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    if (response.keep !== undefined && tellsItsEnd)
+      this.copy = new Copy(response.keep, response.keepBytes, status, fields)
     const reason = reasonPhrase(phrase)
     if (reason === undefined) response.writeHead(status, fields)
     else response.writeHead(status, reason, fields)

@@ -71,7 +71,7 @@ export class Proxy implements ExchangeOwner {
   async carryOut(request: EdgeRequest, signal: AbortSignal): Promise<Carried> {
     const path = originForm(request.url ?? '')
     if (path === undefined || unsupported(request) !== undefined) throw new Error('the request cannot be passed on')
-    const headers = requestHeaders(request, this.options.trusted(), this.options.withheld())
+    const headers = [...(request.fields ?? [])]
     const { responseMs } = this.timeouts
     try {
       const { statusCode, body } = await this.pool.request({

@@ -2,6 +2,7 @@ import type { GatewayDocument, UpstreamEntry } from '@catraca/config'
 import type { EdgeRequest, EdgeResponse } from '../edge/messages.ts'
 import type { Carried } from '../jobs/edge-jobs.ts'
 import { Proxy, type ProxyOptions } from './proxy.ts'
+import { requestHeaders } from './request-headers.ts'
 
 /** The origins of one service, which take turns. */
 class Balancer {
@@ -52,7 +53,12 @@ export class Upstreams {
     this.balancers.get(name)?.next().forward(request, response)
   }
 
-  /** The same for a request whose caller was answered already. */
+  /** The header fields with which a request would be sent now. */
+  fieldsOf(request: EdgeRequest): string[] {
+    return requestHeaders(request, this.options.trusted(), this.options.withheld())
+  }
+
+  /** The same for a request whose caller was answered already, with the fields that it had then. */
   async carryOut(name: string, request: EdgeRequest, signal: AbortSignal): Promise<Carried> {
     const balancer = this.balancers.get(name)
     if (balancer === undefined) throw new Error('no service answers this path')

@@ -73,3 +73,17 @@ test('whatever is deferred, each caller’s jobs start in their order, each once
     }),
   )
 })
+
+test('while the first of a caller is being asked its next is not, with room for both; once it runs, the next is', () => {
+  const line = new JobLine<string>({ maxQueued: 10, maxPerCaller: 10, concurrency: 3 })
+  for (const [job, caller] of ['a1:a', 'a2:a', 'b1:b'].map((text) => text.split(':') as [string, string])) {
+    line.add(job, caller)
+  }
+  const first = line.next(0)
+  expect([first?.job, line.next(0)?.job, line.next(0)]).toEqual(['a1', 'b1', undefined])
+  expect(line.wakeUs()).toBe(Infinity)
+  line.defer(first as NonNullable<typeof first>, 5)
+  expect([line.wakeUs(), line.next(4), line.next(5)?.job, line.next(5)]).toEqual([5, undefined, 'a1', undefined])
+  line.start(first as NonNullable<typeof first>)
+  expect(line.next(5)?.job).toBe('a2')
+})

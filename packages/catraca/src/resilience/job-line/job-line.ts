@@ -27,6 +27,8 @@ export class JobLine<J> {
   private readonly perCaller = new Map<string, number>()
   /** Jobs that run, or are being asked whether they may. */
   private running = 0
+  /** Callers whose first job is being asked: their next one comes behind it. */
+  private readonly asking = new Set<string>()
   private added = 0
 
   constructor(bounds: JobLineBounds) {
@@ -50,11 +52,12 @@ export class JobLine<J> {
   /** The first job that may be tried now, which takes a place among those that run; undefined when there is none. */
   next(nowUs: number): Entry<J> | undefined {
     if (this.running >= this.bounds.concurrency) return undefined
-    const passed = new Set<string>()
+    const passed = new Set(this.asking)
     for (const [at, entry] of this.waiting.entries()) {
       if (!passed.has(entry.caller) && entry.notBeforeUs <= nowUs) {
         this.waiting.splice(at, 1)
         this.running++
+        this.asking.add(entry.caller)
         return entry
       }
       passed.add(entry.caller)
@@ -65,13 +68,15 @@ export class JobLine<J> {
   /** Puts a job that may not start yet back to its place. */
   defer(entry: Entry<J>, untilUs: number): void {
     this.running--
+    this.asking.delete(entry.caller)
     entry.notBeforeUs = untilUs
     const at = this.waiting.findIndex(({ place }) => place > entry.place)
     this.waiting.splice(at === -1 ? this.waiting.length : at, 0, entry)
   }
 
-  /** The job starts: its caller has room for another. */
+  /** The job starts: its caller has room for another, and the next of it may be tried. */
   start({ caller }: Entry<J>): void {
+    this.asking.delete(caller)
     const own = (this.perCaller.get(caller) ?? 1) - 1
     if (own === 0) this.perCaller.delete(caller)
     else this.perCaller.set(caller, own)
@@ -85,7 +90,7 @@ export class JobLine<J> {
   /** When to ask {@link JobLine.next} again although nothing ended; Infinity for not by itself. */
   wakeUs(): number {
     if (this.running >= this.bounds.concurrency) return Infinity
-    const passed = new Set<string>()
+    const passed = new Set(this.asking)
     let earliestUs = Infinity
     for (const { caller, notBeforeUs } of this.waiting) {
       if (!passed.has(caller)) earliestUs = Math.min(earliestUs, notBeforeUs)
