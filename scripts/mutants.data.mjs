@@ -97,12 +97,17 @@ export const mutants = [
     find: 'return over < 0 ? Math.floor((0 - over) / this.unit) : 0',
     replace: 'return over < 0 ? Math.ceil((0 - over) / this.unit) : 0',
   },
-  { name: 'refund twice', file: limiter, find: 'decision.state |= settled\n', replace: '\n' },
+  {
+    name: 'refund twice',
+    file: limiter,
+    find: 'decision.state |= settled\n    const nowUs = this.nowUs()\n    let least = wanted',
+    replace: 'const nowUs = this.nowUs()\n    let least = wanted',
+  },
   {
     name: 'refund of what has drained',
     file: bucket,
-    find: 'const own = charge.level - elapsed * this.rate - since',
-    replace: 'const own = charge.level - since',
+    find: 'const top = charge.level - elapsed * this.rate',
+    replace: 'const top = charge.level',
   },
   {
     name: 'broken clock gives a fresh limit',
@@ -166,9 +171,9 @@ export const mutants = [
   },
   {
     name: 'a later refusal keeps what earlier stages charged',
-    file: enforcer,
-    find: 'this.giveBack(verdict, facts.nowUs)\n    for',
-    replace: 'for',
+    file: `${src}/http/passage.ts`,
+    find: 'private end(): false {\n    const { verdict } = this\n    this.at.enforcer.giveBack(verdict, this.facts.nowUs)',
+    replace: 'private end(): false {\n    const { verdict } = this',
   },
   {
     name: 'attempts given back',
@@ -179,8 +184,8 @@ export const mutants = [
   {
     name: 'an observed policy displaces',
     file: enforcer,
-    find: "policy.mode === 'enforce' && applies(policy, facts) && isOnRoute",
-    replace: 'applies(policy, facts) && isOnRoute',
+    find: "return modeFor(policy, facts) === 'enforce' && applies(policy, facts) && isOnRoute",
+    replace: 'return applies(policy, facts) && isOnRoute',
   },
   {
     name: 'one reading of a path is enough to displace',
@@ -197,7 +202,7 @@ export const mutants = [
   {
     name: 'the cost of a policy forgotten',
     file: enforcer,
-    find: 'costs.push(policy.cost * facts.units)',
+    find: 'costs.push(cost(policy) * facts.units)',
     replace: 'costs.push(facts.units)',
   },
   {
@@ -221,8 +226,8 @@ export const mutants = [
   {
     name: 'the address the caller claims',
     file: `${src}/http/trust.ts`,
-    find: 'if (this.proxies === 0 || !this.peerIsTrusted) return this.peerAddress',
-    replace: '',
+    find: 'if (this.proxies === 0 || !this.peerIsTrusted) {',
+    replace: 'if (this.proxies === 99) {',
   },
   {
     name: 'a refusal that a cache may keep',
@@ -276,8 +281,8 @@ export const mutants = [
   {
     name: 'script: a refund gives more than was charged',
     file: script,
-    find: 'give = math.min(asked * unit, own, l)',
-    replace: 'give = math.min(asked * unit, l)',
+    find: 'give = math.min(wanted, own, l)',
+    replace: 'give = math.min(wanted, l)',
   },
   {
     name: 'script: a quota counts the period before',
@@ -426,8 +431,8 @@ export const mutants = [
   {
     name: 'lease: a limit is over at half of its time',
     file: `${lease}/terms.ts`,
-    find: 'us = rule.endsAt(full, 0) * rule.tickUs',
-    replace: 'us = (rule.endsAt(full, 0) * rule.tickUs) / 2',
+    find: 'us = (rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs',
+    replace: 'us = ((rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs) / 2',
   },
   {
     name: 'lease: the next caller is served before those who wait',
@@ -494,5 +499,161 @@ export const mutants = [
     file: `${redis}/script.generated.ts`,
     find: 'return math.max(least, math.floor(room / unit) * unit)',
     replace: 'return math.floor(room / unit) * unit',
+  },
+  {
+    name: 'excess: a copy may be older than allowed',
+    file: 'packages/catraca/src/http/kept-answer.ts',
+    find: 'if (ageMs > maxAgeMs) return undefined',
+    replace: '',
+  },
+  {
+    name: 'excess: copies do not tell callers apart',
+    file: 'packages/catraca/src/http/kept-answer.ts',
+    find: 'return JSON.stringify([client, user, tenant, plan, secret,',
+    replace: 'return JSON.stringify([tenant,',
+  },
+  {
+    name: 'excess: an answer that sets a cookie is kept',
+    file: 'packages/catraca/src/http/kept-answer.ts',
+    find: "if (lower === 'set-cookie') return false",
+    replace: '',
+  },
+  {
+    name: 'excess: degraded costs the whole price',
+    file: 'packages/catraca/src/http/overflow.ts',
+    find: 'costs.get(policy.name) ?? policy.cost',
+    replace: 'policy.cost',
+  },
+  {
+    name: 'excess: marked by one, passed by all',
+    file: 'packages/catraca/src/http/overflow.ts',
+    find: "overflow.some(({ kind }) => kind === 'mark')",
+    replace: "overflow.some(({ kind }) => kind !== 'queue')",
+  },
+  {
+    name: 'excess: the copy of a store that is closed',
+    file: 'packages/catraca/src/http/overflow.ts',
+    find: "overflow.filter(({ kind }) => kind === 'stale')",
+    replace: 'overflow',
+  },
+  {
+    name: 'excess: a caller has all the room of the line',
+    file: 'packages/catraca/src/resilience/job-line/job-line.ts',
+    find: ' || own >= this.bounds.maxPerCaller',
+    replace: '',
+  },
+  {
+    name: 'excess: the cache has no bound',
+    file: 'packages/catraca/src/http/answer-cache.ts',
+    find: 'if (this.total + bytes <= this.maxBytes) break',
+    replace: 'break',
+  },
+  {
+    name: 'queue: a policy has no bound',
+    file: 'packages/catraca/src/policy/turns.ts',
+    find: 'if (waiting >= bounds.maxWaiting) return undefined',
+    replace: '',
+  },
+  {
+    name: 'queue: who does not wait overtakes',
+    file: 'packages/catraca/src/policy/turns.ts',
+    find: 'if (!waiting.anyQueue) return',
+    replace: 'if (waiting !== undefined) return',
+  },
+  {
+    name: 'queue: a refused rest keeps what was reserved',
+    file: 'packages/catraca/src/limiter/waiting.ts',
+    find: 'void line.giveBack(knowingGivenBack(reserved, behind))',
+    replace: '',
+  },
+  {
+    name: 'wait: reserved beyond the longest wait',
+    file: 'packages/catraca/src/stores/memory/memory-ledger.ts',
+    find: 'if (startUs <= maxWaitUs) return',
+    replace: 'if (startUs < Infinity) return',
+  },
+  {
+    name: 'settle: more than twice the limit',
+    file: 'packages/catraca/src/stores/memory/memory-ledger.ts',
+    find: 'Math.min(units, Math.max(0, 2 * rule.limit - rule.used(state, at, now)))',
+    replace: 'units',
+  },
+  {
+    name: 'take up to: all or nothing',
+    file: 'packages/catraca/src/limiter/limiter.ts',
+    find: 'one.allowed ? Math.min(most, ...one.stack.map(({ remaining }) => remaining)) : 1',
+    replace: 'most',
+  },
+  {
+    name: 'mode: named clients are like all',
+    file: 'packages/catraca/src/policy/mode.ts',
+    find: "if (client !== undefined && split.clients.has(client)) return 'enforce'",
+    replace: '',
+  },
+  {
+    name: 'mode: a candidate refuses',
+    file: 'packages/catraca/src/policy/policy.ts',
+    find: "...candidate, mode: 'observe' } as PolicyEntry",
+    replace: "...candidate, mode: 'enforce' } as PolicyEntry",
+  },
+  {
+    name: 'keys: secrets are keys',
+    file: 'packages/catraca/src/policy/key-part.ts',
+    find: 'sha256(value)',
+    replace: 'value',
+  },
+  {
+    name: 'keys: NAT64 stays',
+    file: 'packages/catraca/src/http/trust.ts',
+    find: 'this.nat64.length === 0 ? hop : withoutNat64(hop, this.nat64)',
+    replace: 'hop',
+  },
+  {
+    name: 'diagnosis: one busy caller is a proxy',
+    file: 'packages/catraca/src/http/trust-watch.ts',
+    find: ' && this.chains.size >= manyChains',
+    replace: '',
+  },
+  {
+    name: 'answers: the time of a reset is a span',
+    file: 'packages/catraca/src/http/dialects.ts',
+    find: 'const at = epoch ? resetAt(decision) : reset',
+    replace: 'const at = reset',
+  },
+  {
+    name: 'answers: limits on what shared caches keep',
+    file: 'packages/catraca/src/http/cacheable.ts',
+    find: "if (name === 'public' || name === 's-maxage') shared = true",
+    replace: '',
+  },
+  {
+    name: 'answers: one language for all',
+    file: 'packages/catraca/src/http/answers.ts',
+    find: 'languageFor(acceptLanguage, this.language)',
+    replace: 'this.language',
+  },
+  {
+    name: 'adapters: a caller writes what the service believes',
+    file: 'packages/catraca/src/adapters/exchange/told.ts',
+    find: 'delete (headers as Record<string, unknown>)[toldHeader]',
+    replace: '',
+  },
+  {
+    name: 'adapters: answers that broke are settled',
+    file: 'packages/catraca/src/adapters/exchange/exchange.ts',
+    find: 'gate.settles !== undefined && isWhole(response)',
+    replace: 'gate.settles !== undefined',
+  },
+  {
+    name: 'adapters: permits are kept',
+    file: 'packages/catraca/src/adapters/exchange/exchange.ts',
+    find: 'if (pass.holds) gate.release(pass)',
+    replace: '',
+  },
+  {
+    name: 'windows: one offset for all keys',
+    file: 'packages/catraca/src/algorithms/fixed-window/fixed-window.ts',
+    find: 'export function variantFor(key: string): number {',
+    replace: 'export function variantFor(_key: string): number {\n  const key = ""',
   },
 ]
