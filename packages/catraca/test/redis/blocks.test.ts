@@ -1,5 +1,14 @@
 import { RedisProcess } from '@catraca/gateway/redis-server'
-import { concurrency, createLimiter, fixedWindow, quota, type Rule, slidingLog, tokenBucket } from 'catraca'
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  quota,
+  type Rule,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+} from 'catraca'
 import { redisStore } from 'catraca/redis'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -71,6 +80,26 @@ test.each(Object.entries(rules))('%s: a block keeps what was used, and a reset f
   await limiter.block('k', '1h')
   await limiter.reset('k')
   expect((await limiter.peek('k')).remaining).toBe(5)
+})
+
+test('a block outlasts its rule, however often it refuses', async () => {
+  const short = { limit: 5, window: '1s' } as const
+  const all: Record<string, Rule> = {
+    'short-window': fixedWindow(short),
+    'short-counter': slidingCounter(short),
+    'short-parts': slidingCounter({ ...short, subWindows: 5 }),
+    'short-log': slidingLog(short),
+    'short-bucket': tokenBucket(short),
+    'short-permits': concurrency({ limit: 5, permitTtl: '1s' }),
+  }
+  for (const [name, rule] of Object.entries(all)) {
+    const limiter = createLimiter(rule, { name, store, onStoreFailure: 'closed' })
+    await limiter.take('k')
+    await limiter.block('k', '1h')
+    for (const cost of [1, 2, 3]) expect((await limiter.take('k', { cost })).reason).toBe('blocked')
+    const life = [...(await lives(redis))].find(([key]) => key.includes(name))?.[1] ?? 0
+    expect({ name, lasts: life > 3_500_000 }).toEqual({ name, lasts: true })
+  }
 })
 
 test('a key that lost its end keeps what was used when it is blocked and unblocked', async () => {

@@ -81,7 +81,8 @@ if charge then
   local ends = time + span
   if count > 0 and last > ends then ends = last end
   longer = (ends - us) / 1000
-  if longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+  -- What is written here has its life with it: that of a block too.
+  life = string.format('%.0f', math.max(life, longer + 1000, keep))
   local entry = struct.pack('<ddI4', ends, permit, cost)
   -- Entries given back in the middle take room until they end: with more of them than live ones the list is written anew.
   local sparse = first + count > 2 * level + 64

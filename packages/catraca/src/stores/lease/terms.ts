@@ -85,7 +85,7 @@ export function outlastsRule(rule: Rule, { ttlUs }: LeaseTerms): boolean {
   let us = countsUs.get(rule)
   if (us === undefined) {
     const full = rule.charge(new Float64Array(rule.width), 0, 0, rule.limit, 0)
-    us = (rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs
+    us = rule.endsAt(full, 0) * rule.tickUs - rule.originAt(full, 0) * rule.tickUs
     countsUs.set(rule, us)
   }
   return us <= ttlUs

@@ -664,7 +664,7 @@ if charge then
 local ends = time + span
 if count > 0 and last > ends then ends = last end
 longer = (ends - us) / 1000
-if longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
+life = string.format('%.0f', math.max(life, longer + 1000, keep))
 local entry = struct.pack('<ddI4', ends, permit, cost)
 local sparse = first + count > 2 * level + 64
 if sparse and not whole then
@@ -714,7 +714,7 @@ end
 if longer and longer + 1000 > life + 0 then life = string.format('%.0f', longer + 1000) end
 if keep > 0 and keep > life + 0 then life = string.format('%.0f', keep) end`.slice(1)
 const whole = (frame: string): string => frame.slice(1).replaceAll('@member@', () => member)
-export const decide = { sha: 'fff90b4c93fe30ed5e4ffc9acdba7e4432906b30', text: whole(`
+export const decide = { sha: 'dc7e07b4aaa31060d73d1583735103c2b45813d8', text: whole(`
 local op, at, charge = ARGV[1], 1, true
 if #op > 1 then
 at = 2
@@ -820,7 +820,7 @@ reply[1] = -us
 reply[#reply + 1] = mask
 end
 return reply`) }
-export const batch = { sha: '1446e2150a404aba5d4a6e18255a860621dd6010', text: whole(`
+export const batch = { sha: '84780480037a16c504543dc4e1f8034fe553f9e2', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -946,7 +946,7 @@ firstKey = firstKey + members
 at = at + 2 + length
 end
 return answers`) }
-export const amend = { sha: '444d1ac395a7384c6675e01864fa4ddd74f9c312', text: whole(`
+export const amend = { sha: 'ed6469d375fd003c1a40172c5dd052c599ca68e7', text: whole(`
 local key, op = KEYS[1], ARGV[1]
 local call = redis.call
 local clock = call('TIME')
@@ -1251,7 +1251,7 @@ if letter == 'q' then keep = math.ceil((q - us) / 1000) + 1000 end
 end
 if keep > 0 then call('PSETEX', key, string.format('%.0f', keep), struct.pack('<ddc1d', o, l, 'i', q) .. extras .. old .. rest) end
 return give`) }
-export const grant = { sha: '24a6cf111d283a2b3a689b5d33b6c0c2a6cb5632', text: whole(`
+export const grant = { sha: '6df6410378d192723b31bb7bc30e394bcf559955', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -1367,7 +1367,7 @@ end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', us - ARGV[3]))
 redis.call('PEXPIRE', KEYS[2], 3600000)
 return { id, redis.call('ZCARD', KEYS[2]), string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '', since }`) }
-export const reserve = { sha: '3d361895f8f12d54ef498148bf4c06112eee4da5', text: whole(`
+export const reserve = { sha: '9efaa82416235f3057578e44b3358617337f3413', text: whole(`
 local op, at, charge = ARGV[3], 4, true
 local call = redis.call
 local clock = call('TIME')
@@ -1415,7 +1415,7 @@ if long then return { -us, level, lead, prior, blocked, step, 1 } end
 if wait then return { us, level, lead, wait } end
 if kind == 'c' or kind == 'C' then return { us, level, prior } end
 return { us, level }`) }
-export const upTo = { sha: 'dc1de879602babed36e2d9bcadd4bdd8fb993901', text: whole(`
+export const upTo = { sha: '62c1ec012837fe92dd18fc6f7b915f80a3f3f98e', text: whole(`
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
