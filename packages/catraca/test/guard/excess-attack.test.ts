@@ -52,7 +52,7 @@ interface Hearing {
 function hear(guard: AnyGuard, asked: Asked = { identity }, signal?: AbortSignal): Hearing {
   const heard: Hearing = { verdict: undefined, error: undefined, atMs: Number.NaN }
   const from = Date.now()
-  Promise.resolve(guard.ask({ ...request(asked), signal: signal as never })).then(
+  Promise.resolve(guard.ask({ ...request(asked), signal })).then(
     (verdict) => Object.assign(heard, { verdict, atMs: Date.now() - from }),
     (error: unknown) => Object.assign(heard, { error }),
   )

@@ -338,10 +338,10 @@ describe.each(kinds)('modes, on %s', (kind) => {
       keys: { a: { client: 'acme' }, b: { client: 'bravo' } },
     })
     await askAll(app.url, '/', 7, { key: 'a' })
-    let sending = true
+    const sending = { on: true }
     const load = async (): Promise<Heard[]> => {
       const heard: Heard[] = []
-      while (sending) heard.push(await ask(app.url, '/', { key: 'b' }))
+      while (sending.on) heard.push(await ask(app.url, '/', { key: 'b' }))
       return heard
     }
     const loads = Array.from({ length: 8 }, load)
@@ -350,7 +350,7 @@ describe.each(kinds)('modes, on %s', (kind) => {
       app.setPolicies(documentOf(rule, undefined, { mode: modes[change % 4] as NonNullable<PolicyEntry['mode']> }))
       await rest(30)
     }
-    sending = false
+    sending.on = false
     const heard = (await Promise.all(loads)).flat()
     expect(heard.length).toBeGreaterThan(100)
     expect(heard.every(({ status }) => status === 200 || status === 429)).toBe(true)
