@@ -1,7 +1,7 @@
 import { nowUs as clockUs, monotonicUs } from '../core/clock.ts'
 import { type Decision, sayAnswer } from '../core/decision.ts'
 import type { Reason } from '../core/reason.ts'
-import type { Enforcer } from '../policy/enforcer.ts'
+import type { Change, Enforcer } from '../policy/enforcer.ts'
 import { modeFor } from '../policy/mode.ts'
 import type { Strategy } from '../policy/overflow.ts'
 import { type Policy, stages } from '../policy/policy.ts'
@@ -125,36 +125,55 @@ export class Overflow<R> {
   }
 
   private async degrade(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
-    const costs = new Map(
-      first.flatMap(({ policy }): [string, number][] => {
-        const degrade = this.enforcer.variantOf(policy, facts).overflow.find(({ kind }) => kind === 'degrade')
-        return degrade?.kind === 'degrade' ? [[policy.name, degrade.cost]] : []
-      }),
-    )
-    const stack = verdict.refused
-    const passed = await this.enforcer.again(facts, verdict, {
-      cost: (policy) => costs.get(policy.name) ?? policy.cost,
-    })
+    const costOf = (policy: Policy): number => {
+      const degrade = this.enforcer.variantOf(policy, facts).overflow.find(({ kind }) => kind === 'degrade')
+      return degrade?.kind === 'degrade' ? degrade.cost : policy.cost
+    }
+    const { passed, spared } = await this.spare('degrade', facts, verdict, first, (names) => ({
+      cost: (policy) => (names.has(policy.name) ? costOf(policy) : policy.cost),
+    }))
     // Also where a stack behind it refuses and answers in another way: less was paid.
-    if (passed || verdict.refused !== stack) verdict.told = 'degrade'
+    if (spared !== undefined) verdict.told = 'degrade'
     if (passed) this.say('degrade', verdict)
     return passed
   }
 
   private async mark(facts: RequestFacts, verdict: Verdict, first: readonly Said[]): Promise<boolean> {
-    const lenient = first.filter(({ policy }) => {
-      return this.enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === 'mark')
-    })
-    const stack = verdict.refused
-    const passed = await this.enforcer.again(facts, verdict, {
-      without: new Set(lenient.map(({ policy }) => policy.name)),
-    })
-    if (passed || verdict.refused !== stack) {
-      verdict.marked.push(...lenient)
+    const { passed, spared } = await this.spare('mark', facts, verdict, first, (without) => ({ without }))
+    if (spared !== undefined) {
+      verdict.marked.push(...spared)
       verdict.told ??= 'mark'
     }
     if (passed) this.say('mark', verdict)
     return passed
+  }
+
+  /**
+   * Asks the stack again, kinder to the policies that refused and list the answer. A store that refuses without a trip may
+   * know of one of them alone, so those that only now refuse are spared as well. `spared` is undefined where the stack
+   * still refuses.
+   */
+  private async spare(
+    answer: Strategy['kind'],
+    facts: RequestFacts,
+    verdict: Verdict,
+    first: readonly Said[],
+    change: (names: ReadonlySet<string>) => Change,
+  ): Promise<{ passed: boolean; spared: readonly Said[] | undefined }> {
+    const { enforcer } = this
+    const lists = ({ policy }: Said): boolean =>
+      enforcer.variantOf(policy, facts).overflow.some(({ kind }) => kind === answer)
+    const stack = verdict.refused
+    const spared: Said[] = []
+    for (let more = first.filter(lists); more.length > 0 && enforcer.isCurrent(verdict); ) {
+      spared.push(...more)
+      const names = new Set(spared.map(({ policy }) => policy.name))
+      const passed = await enforcer.again(facts, verdict, change(names))
+      if (passed || verdict.refused !== stack) return { passed, spared }
+      noteOver(verdict)
+      more = verdict.refusing.filter((said) => !names.has(said.policy.name) && lists(said))
+    }
+    return { passed: false, spared: undefined }
   }
 
   private async accept(request: GuardRequest<R>, facts: RequestFacts, verdict: Verdict): Promise<boolean> {

@@ -16,6 +16,14 @@ import { type Question, SharedPart } from './shared-part.ts'
 import { type QueueBounds, Turns } from './turns.ts'
 import type { Refused, Said, Verdict } from './verdict.ts'
 
+/** How a stack is asked in another way. */
+export interface Change {
+  /** Another cost than the policy's. */
+  readonly cost?: (policy: Policy) => number
+  /** Names of policies that are not asked. */
+  readonly without?: ReadonlySet<string>
+}
+
 /** Narrows a question to some policies. */
 type Only = ((policy: Policy) => boolean) | undefined
 
@@ -164,14 +172,8 @@ export class Enforcer implements Issuer {
   /**
    * Asks the stack that refused once more, in another way, and then the rest of its stage. As {@link Enforcer.ask}. The
    * document must be the one by which it refused.
-   *
-   * @param change `cost` gives another cost than the policy's; policies named in `without` are not asked.
    */
-  again(
-    facts: Facts,
-    verdict: Verdict,
-    change: { readonly cost?: (policy: Policy) => number; readonly without?: ReadonlySet<string> },
-  ): boolean | Promise<boolean> {
+  again(facts: Facts, verdict: Verdict, change: Change): boolean | Promise<boolean> {
     const refused = verdict.refused as Refused
     const asked = refused.asked.filter(({ name }) => change.without?.has(name) !== true)
     verdict.refusing.length = 0

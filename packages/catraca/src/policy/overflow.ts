@@ -5,10 +5,11 @@ import type { Shape } from './shape.ts'
  * What a request over the limit is answered, tried in the order in which a policy lists it; the first that applies is
  * taken, and behind the last stands `reject`.
  *
- * - `queue`: waits for its turn at most `maxWait`, with a place of its own from the first moment.
- * - `stale`: a copy of an earlier answer that is at most `maxAge` old. For GET and HEAD.
+ * - `queue`: waits for its turn at most `maxWait` in all, with a place of its own from the first moment.
+ * - `stale`: a copy of an earlier answer to the same caller that is at most `maxAge` old. For GET and HEAD.
  * - `degrade`: passes at a cheaper `cost`; the handler answers with less.
- * - `accept`: 202; carried out later. For methods that change something.
+ * - `accept`: 202; carried out later, and charged then. For methods that change something, in policies that are asked once
+ *   the caller was verified; not for a credential that is not valid.
  * - `mark`: passes uncounted, and the service is told.
  * - `reject`: 429, or 503 where everybody together asks for too much.
  */

@@ -52,7 +52,7 @@ interface Hearing {
 function hear(guard: AnyGuard, asked: Asked = { identity }, signal?: AbortSignal): Hearing {
   const heard: Hearing = { verdict: undefined, error: undefined, atMs: Number.NaN }
   const from = Date.now()
-  Promise.resolve(guard.ask({ ...request(asked), signal: signal as never })).then(
+  Promise.resolve(guard.ask({ ...request(asked), signal })).then(
     (verdict) => Object.assign(heard, { verdict, atMs: Date.now() - from }),
     (error: unknown) => Object.assign(heard, { error }),
   )
@@ -271,6 +271,63 @@ test('a refusal of a later stage is counted under its name too', async () => {
     client: { admitted: 1, refused: 1, answers: { reject: 1 } },
   })
   guard.close()
+})
+
+describe.each(homes)('a document that comes in the middle of any step, %s', (home, make) => {
+  const lists: (PolicyEntry['overflow'] & object)[] = [
+    [{ queue: { maxWait: '20s' } }, { degrade: { cost: 1 } }],
+    [{ stale: { maxAge: '1h' } }, { degrade: { cost: 1 } }],
+    [{ degrade: { cost: 1 } }, 'mark'],
+    ['accept', 'mark'],
+  ]
+  const changes = ['observe', 'gone', 'reject', 'another list', 'same'] as const
+
+  test.each(lists.map((list) => [list] as const))('loses and doubles no charge and no permit: %j', async (overflow) => {
+    const rule = bucket(5, '10s', 9)
+    const beside: Policies = {
+      net: { per: 'address', rule: { algorithm: 'fixed-window', limit: 100, window: '365d' } },
+      permits: { per: 'service', rule: { algorithm: 'concurrency', limit: 50, permitTtl: '1h' } },
+      other: { per: 'client', rule: { algorithm: 'fixed-window', limit: 100, window: '365d' } },
+    }
+    const client: PolicyEntry = { per: 'client', cost: 5, rule, overflow }
+    const documents: Record<(typeof changes)[number], Policies> = {
+      observe: { client: { ...client, mode: 'observe' }, ...beside },
+      // A faulty store finds its policies by their places when a trip ends: there it keeps its place.
+      gone: home === 'in memory' ? beside : { client: { ...client, mode: 'off' }, ...beside },
+      reject: { client: { ...client, overflow: ['reject'] }, ...beside },
+      'another list': { client: { ...client, overflow: ['mark'] }, ...beside },
+      same: { client, ...beside },
+    }
+    for (const change of changes) {
+      for (const afterMs of [0, 1, tripMs, tripMs + 1, 2 * tripMs + 1, 20, 21, 30]) {
+        const cache = {
+          maxBodyBytes: 1,
+          get: () => new Promise<undefined>((resolve) => void setTimeout(() => resolve(undefined), 20)),
+          set: () => {},
+        }
+        const guard = make({ client, ...beside }, { jobs: idleJobs(), cache })
+        await ask(guard, post)
+        const heard = [hear(guard, post), hear(guard, post), hear(guard, { ...post, method: 'GET' })]
+        await vi.advanceTimersByTimeAsync(afterMs)
+        guard.replace(documentOf(documents[change]))
+        await vi.advanceTimersByTimeAsync(40_000)
+        const passed = heard.filter(({ verdict }) => verdict?.allowed === true)
+        for (const { verdict, error } of heard)
+          expect([error, verdict?.answer]).toEqual([undefined, expect.any(String)])
+        const left = async () => [
+          await leftOf(guard, 'net'),
+          await leftOf(guard, 'other'),
+          await leftOf(guard, 'permits'),
+        ]
+        const used = 1 + passed.length
+        expect(await left(), `${change} after ${afterMs} ms`).toEqual([100 - used, 100 - used, 50 - used])
+        for (const { verdict } of passed) guard.release(verdict as Verdict)
+        await vi.advanceTimersByTimeAsync(tripMs)
+        expect((await left())[2]).toBe(49)
+        guard.close()
+      }
+    }
+  })
 })
 
 describe.each(homes)('a guard that is closed in the middle, %s', (_, make) => {

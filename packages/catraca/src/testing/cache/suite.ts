@@ -59,11 +59,11 @@ function plain(answer: CachedAnswer | null | undefined): unknown {
 export function cacheSuite(test: DeclareTest, start: () => Promise<CacheScene>): void {
   const declare = (name: string, run: (cache: AnswerCache) => Promise<void>): void => {
     test(name, async () => {
-      const { cache, close } = await start()
+      const scene = await start()
       try {
-        await run(cache)
+        await run(scene.cache)
       } finally {
-        await close()
+        await scene.close()
       }
     })
   }
