@@ -129,46 +129,53 @@ export class FaultyStore implements RemoteStore {
       const refused = decision.stack.map((one, at) => (waits[at] === 0 ? one : refuseBlocked(one, waits[at] as number)))
       return refused.length === 1 ? (refused[0] as Decision) : decide(refused, 0)
     }
+    // Policies may be replaced while a trip is under way: a place is that of the list in which the question was asked.
+    const send = <T>(members: readonly number[], act: (places: readonly number[]) => T): Promise<T> => {
+      const asked = names
+      return this.trip(() => act(names === asked ? members : members.map((member) => placeOf(names, asked, member))))
+    }
+    const sendOne = <T>(member: number, act: (place: number) => T): Promise<T> =>
+      send([member], ([place]) => act(place as number))
     return {
       tryApply: () => undefined,
       apply: async (members, keys, _tags, costs, charge, otherwise) => {
         try {
-          return await this.trip(() => apply(members, keys, costs, charge))
+          return await send(members, (places) => apply(places, keys, costs, charge))
         } catch (fault) {
           if (otherwise === undefined) throw fault
           return otherwise(fault)
         }
       },
-      grant: (member, key, _tag, least, most) => this.trip(() => grantFrom(ledger, member, key, least, most)),
+      grant: (member, key, _tag, least, most) => sendOne(member, (place) => grantFrom(ledger, place, key, least, most)),
       reserve: (member, key, _tag, cost, maxWaitUs) =>
-        this.trip(() => {
-          const wait = blocked(member, key)
+        sendOne(member, (place) => {
+          const wait = blocked(place, key)
           return wait === 0
-            ? ledger.reserve(member, key, cost, undefined, maxWaitUs)
-            : refuseBlocked(ledger.applySome([member], [key], [cost], undefined, false), wait)
+            ? ledger.reserve(place, key, cost, undefined, maxWaitUs)
+            : refuseBlocked(ledger.applySome([place], [key], [cost], undefined, false), wait)
         }),
       applyUpTo: (members, keys, _tags, most) =>
-        this.trip(() => {
-          const costs = (cost: number): number[] => members.map(() => cost)
-          const one = apply(members, keys, costs(1), false)
+        send(members, (places) => {
+          const costs = (cost: number): number[] => places.map(() => cost)
+          const one = apply(places, keys, costs(1), false)
           const cost = one.allowed ? Math.min(most, ...one.stack.map(({ remaining }) => remaining)) : 1
-          return apply(members, keys, costs(cost), true)
+          return apply(places, keys, costs(cost), true)
         }),
       refund: (decision, units) => this.trip(() => ledger.refund(copyOf(decision), units, nowUs())),
       settle: (decision, units) => this.trip(() => ledger.settle(copyOf(decision), units, nowUs())),
       renew: () => this.trip(() => true),
       reset: (member, key) =>
-        this.trip(() => {
-          ledger.reset(member, key)
-          blocks.remove(of(member), key)
+        sendOne(member, (place) => {
+          ledger.reset(place, key)
+          blocks.remove(of(place), key)
         }),
       block: (member, key, _tag, us) =>
-        this.trip(() => {
-          if (us === 0) blocks.remove(of(member), key)
-          else blocks.add(of(member), key, nowUs(), us)
+        sendOne(member, (place) => {
+          if (us === 0) blocks.remove(of(place), key)
+          else blocks.add(of(place), key, nowUs(), us)
         }),
       charge: (member, key, _tag, units) =>
-        this.trip(() => void ledger.applySome([member], [key], [units], undefined, true)),
+        sendOne(member, (place) => void ledger.applySome([place], [key], [units], undefined, true)),
       replace: (next) => {
         names = next.map((policy) => `${name}/${policy.name}`)
         ledger.replace(next)
@@ -213,6 +220,12 @@ export class FaultyStore implements RemoteStore {
  */
 export function faultyStore(options: FaultyStoreOptions = {}): FaultyStore {
   return new FaultyStore(options, { store: memoryStore(), blocks: new Blocks(), open: new Map() })
+}
+
+function placeOf(names: readonly string[], asked: readonly string[], member: number): number {
+  const place = names.indexOf(asked[member] as string)
+  if (place < 0) throw new StoreFault('gone', `nothing counts for ${asked[member]} any more`)
+  return place
 }
 
 function pause(ms: number): Promise<void> | undefined {

@@ -1,7 +1,7 @@
-import { concurrency, fixedWindow, tokenBucket } from 'catraca'
+import { concurrency, fixedWindow, leakyQueue, tokenBucket } from 'catraca'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreFault } from '../../src/stores/remote.ts'
-import { FaultyStore, Instance, sources } from './faulty-store.ts'
+import { FaultyStore, Instance, type Named, sources } from './faulty-store.ts'
 
 const noon = Date.UTC(2027, 0, 1, 12)
 
@@ -411,4 +411,99 @@ test('no promise of a decision rejects, whatever the store does', async () => {
   await instance.lose()
   await vi.advanceTimersByTimeAsync(5_000)
   expect(instance.ledger.health).toBe('degraded')
+})
+
+describe('policies that are replaced while a question is under way that the store does not answer', () => {
+  const rule = tokenBucket({ limit: 2, window: '1h' })
+
+  /** Asks about every policy, replaces them, and loses the store; what was decided, and by which policies. */
+  async function across(before: readonly Named[], after: readonly Named[], instance: Instance, verb: 'apply' | 'upTo') {
+    const { store, ledger } = instance
+    let answer = (): void => {}
+    store.until = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const members = before.map((_, member) => member)
+    const keys = before.map(() => 'k')
+    const ones = before.map(() => 1)
+    const asked =
+      verb === 'apply'
+        ? ledger.apply(members, keys, undefined, ones, true)
+        : ledger.applyUpTo(members, keys, undefined, 1)
+    ledger.replace(sources(after), one)
+    store.fault = 'gone'
+    answer()
+    const { allowed, stack } = await asked
+    return { allowed, stack: stack.map(({ policy, charged }) => [policy, charged]) }
+  }
+
+  test.each(['apply', 'upTo'] as const)('are each charged by name, and one that is gone is not (%s)', async (verb) => {
+    const before: Named[] = [
+      ['gone', rule],
+      ['a', rule],
+      ['b', rule],
+    ]
+    const after: Named[] = [
+      ['new', rule],
+      ['b', rule],
+      ['a', rule],
+    ]
+    const instance = new Instance(before, one)
+    expect(await across(before, after, instance, verb)).toEqual({
+      allowed: true,
+      stack: [
+        ['gone', 0],
+        ['a', 1],
+        ['b', 1],
+      ],
+    })
+    const left = await instance.ask('k', 1, false)
+    expect(left.stack.map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ['new', 2],
+      ['b', 1],
+      ['a', 1],
+    ])
+  })
+
+  test('and none is left: it passes, unless its policy is closed', async () => {
+    const open: Named[] = [['a', rule]]
+    expect(await across(open, [], new Instance(open, one), 'apply')).toMatchObject({ allowed: true })
+    const closed: Named[] = [['a', rule, 'closed']]
+    expect(await across(closed, [], new Instance(closed, one), 'apply')).toMatchObject({ allowed: false })
+  })
+
+  test('a place in a queue is that of the policy of the name', async () => {
+    const queue = leakyQueue({ limit: 1, window: '10s', capacity: 1 })
+    const instance = new Instance(
+      [
+        ['gone', queue],
+        ['a', queue],
+      ],
+      one,
+    )
+    const { store, ledger } = instance
+    let answer = (): void => {}
+    store.until = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const asked = [0, 1].map((member) => ledger.reserve(member, 'k', undefined, 1, 60_000_000))
+    ledger.replace(sources([['a', queue]]), one)
+    store.fault = 'gone'
+    answer()
+    const decisions = await Promise.all(asked)
+    expect(decisions.map(({ policy, allowed, charged }) => [policy, allowed, charged])).toEqual([
+      ['gone', true, 0],
+      ['a', true, 1],
+    ])
+    await expect(ledger.reserve(0, 'k', undefined, 1, 0)).resolves.toMatchObject({ allowed: false })
+  })
+
+  test('a key that is unfit is told of under the policy that was asked', async () => {
+    const instance = new Instance([['gone', rule]], one)
+    instance.store.nextFaults.push('key')
+    const asked = instance.ask('k')
+    instance.ledger.replace(sources([['new', rule]]), one)
+    await asked
+    expect(instance.told).toEqual([{ hook: 'faulty', policy: 'gone', key: 'k' }])
+  })
 })

@@ -177,6 +177,26 @@ test('a policy that moves between the memory and the store while a request waits
   }
 })
 
+test('a document with fewer policies that comes while the store is asked decides about nothing it does not know', async () => {
+  const big: PolicyEntry = { per: 'client', rule: bucket(9, '1h') }
+  for (const faults of [{}, { gone: 1 }]) {
+    const store = faultyStore({ delayMs: tripMs })
+    const guard = guardOf({ first: big, second: big, third: big }, { store: store as never })
+    const heard = hear(guard)
+    await vi.advanceTimersByTimeAsync(tripMs / 2)
+    guard.replace(documentOf({ third: big }))
+    store.faults = faults
+    await vi.advanceTimersByTimeAsync(5 * tripMs)
+    expect(heard.verdict?.allowed).toBe(true)
+    store.faults = {}
+    await vi.advanceTimersByTimeAsync(5_000)
+    const next = hear(guard)
+    await vi.advanceTimersByTimeAsync(5 * tripMs)
+    expect(next.verdict?.admitted.map(({ policy }) => policy.name)).toEqual(['third'])
+    guard.close()
+  }
+})
+
 test('documents that come one after the other make no wait longer', async () => {
   const rule = { algorithm: 'concurrency', limit: 1, permitTtl: '1h' }
   const guard = guardOf({ client: { per: 'client', rule, overflow: [{ queue: { maxWait: '400ms' } }] } })

@@ -101,14 +101,14 @@ export class FailoverLedger implements RemoteLedger {
     costs: readonly number[],
     charge: boolean,
   ): Promise<Decision> {
-    const { storeHealth } = this
+    const { storeHealth, policies } = this
     if (!storeHealth.mayAsk()) return Promise.resolve(this.decide(members, keys, tags, costs, charge))
     if (storeHealth.state === 'healthy' && !this.hasQuota) {
       // The common way: an answer of a healthy store tells nothing new, so nothing waits for it but the caller.
       const begun = storeHealth.begin()
       return this.central.apply(members, keys, tags, costs, charge, (cause) => {
         storeHealth.failed(begun, cause)
-        return this.instead(members, keys, tags, costs, charge, cause)
+        return this.instead(policies, members, keys, tags, costs, charge, cause)
       })
     }
     return this.ask(
@@ -117,7 +117,7 @@ export class FailoverLedger implements RemoteLedger {
         if (this.hasQuota) for (const one of decision.stack) if (isQuota(one.source)) this.fallback.quotas.seen(one)
         return decision
       },
-      (cause) => this.instead(members, keys, tags, costs, charge, cause),
+      (cause) => this.instead(policies, members, keys, tags, costs, charge, cause),
     )
   }
 
@@ -129,11 +129,11 @@ export class FailoverLedger implements RemoteLedger {
     most: number,
     patient?: boolean,
   ): Promise<Decision> {
-    const { storeHealth } = this
+    const { storeHealth, policies } = this
     if (!storeHealth.mayAsk()) return Promise.reject(new StoreFault('gone', 'the store does not answer'))
     const call = (): Promise<Decision> => this.central.grant(member, key, tag, least, most, patient)
     const failed = (cause: unknown): never => {
-      if (kindOf(cause) === 'key') this.tell([member], [key], cause)
+      if (kindOf(cause) === 'key') this.tell(policies, [member], [key], cause)
       throw cause
     }
     if (storeHealth.state !== 'healthy') return this.ask(call, failed)
@@ -152,16 +152,17 @@ export class FailoverLedger implements RemoteLedger {
     cost: number,
     maxWaitUs: number,
   ): Promise<Decision> {
+    const { policies } = this
     const otherwise = (): Decision => {
       this.decisions++
       this.fallback.divideAmong(this.instances)
-      return this.fallback.reserve(member, key, cost, maxWaitUs)
+      return this.fallback.reserve(member, key, cost, maxWaitUs, policies)
     }
     if (!this.storeHealth.mayAsk()) return otherwise()
     return this.ask(
       () => this.central.reserve(member, key, tag, cost, maxWaitUs),
       (cause) => {
-        if (kindOf(cause) === 'key') this.tell([member], [key], cause)
+        if (kindOf(cause) === 'key') this.tell(policies, [member], [key], cause)
         return otherwise()
       },
     )
@@ -173,10 +174,11 @@ export class FailoverLedger implements RemoteLedger {
     tags: readonly string[] | undefined,
     most: number,
   ): Promise<Decision> {
+    const { policies } = this
     const otherwise = (): Decision => {
       this.decisions++
       this.fallback.divideAmong(this.instances)
-      return this.fallback.decideUpTo(members, keys, tags, most)
+      return this.fallback.decideUpTo(members, keys, tags, most, policies)
     }
     if (!this.storeHealth.mayAsk()) return otherwise()
     return this.ask(
@@ -186,7 +188,7 @@ export class FailoverLedger implements RemoteLedger {
         return decision
       },
       (cause) => {
-        if (kindOf(cause) === 'key') this.tell(members, keys, cause)
+        if (kindOf(cause) === 'key') this.tell(policies, members, keys, cause)
         return otherwise()
       },
     )
@@ -237,8 +239,9 @@ export class FailoverLedger implements RemoteLedger {
   }
 
   async reset(member: number, key: string, tag: string | undefined): Promise<void> {
+    const source = this.policies[member] as Source
     await this.insist('reset', () => this.central.reset(member, key, tag))
-    this.fallback.reset(member, key)
+    this.fallback.reset(source, key)
   }
 
   async block(member: number, key: string, tag: string | undefined, us: number): Promise<void> {
@@ -264,8 +267,9 @@ export class FailoverLedger implements RemoteLedger {
     this.central.close()
   }
 
-  /** Decides a question that failed. */
+  /** Decides a question that failed; `policies` are those it was asked of, as others may have come meanwhile. */
   private instead(
+    policies: readonly Source[],
     members: readonly number[],
     keys: readonly string[],
     tags: readonly string[] | undefined,
@@ -273,8 +277,8 @@ export class FailoverLedger implements RemoteLedger {
     charge: boolean,
     cause: unknown,
   ): Decision {
-    if (kindOf(cause) === 'key') this.tell(members, keys, cause)
-    return this.decide(members, keys, tags, costs, charge)
+    if (kindOf(cause) === 'key') this.tell(policies, members, keys, cause)
+    return this.decide(members, keys, tags, costs, charge, policies)
   }
 
   /** Decides without the store. */
@@ -284,10 +288,11 @@ export class FailoverLedger implements RemoteLedger {
     tags: readonly string[] | undefined,
     costs: readonly number[],
     charge: boolean,
+    policies = this.policies,
   ): Decision {
     if (charge) this.decisions++
     this.fallback.divideAmong(this.instances)
-    return this.fallback.decide(members, keys, tags, costs, charge)
+    return this.fallback.decide(members, keys, tags, costs, charge, policies)
   }
 
   /** Sends a call and takes note of how the store did. */
@@ -320,9 +325,9 @@ export class FailoverLedger implements RemoteLedger {
   }
 
   /** Which of the keys asked together is unfit, the fault does not say: all of them are told of, each once. */
-  private tell(members: readonly number[], keys: readonly string[], cause: unknown): void {
+  private tell(policies: readonly Source[], members: readonly number[], keys: readonly string[], cause: unknown): void {
     for (const [index, member] of members.entries()) {
-      const { name } = this.policies[member] as Source
+      const { name } = policies[member] as Source
       const key = keys[index] as string
       const told = `${name} ${storedKey(key)}`
       if (this.told.has(told)) continue

@@ -65,34 +65,40 @@ export class Fallback {
     this.local.replace(this.shares)
   }
 
-  /** As `RemoteLedger.apply`, by the modes alone. */
+  /**
+   * As `RemoteLedger.apply`, by the modes alone. `list` is what the members are places of: the policies when the question
+   * was asked. A policy that is gone since counts nothing.
+   */
   decide(
     members: readonly number[],
     keys: readonly string[],
     tags: readonly string[] | undefined,
     costs: readonly number[],
     charge: boolean,
+    list: readonly Source[] = this.policies,
   ): Decision {
     const nowUs = clockUs()
-    const sources = members.map((member) => this.policies[member] as Source)
+    const places = this.placesOf(members, list)
+    const sources = places.map((place, index) => this.policies[place] ?? (list[members[index] as number] as Source))
     const modes = sources.map(modeOf)
     const closed = modes.includes('closed')
     const parts = sources.map((source, index) => {
       const answer = modes[index] === 'closed' ? refuseClosed : passUncounted
       return answer(source, keys[index] as string, costs[index] as number, nowUs)
     })
-    if (!closed && modes.includes('local')) this.askLocal(members, keys, tags, costs, charge, nowUs, parts)
+    if (!closed && modes.includes('local')) this.askLocal(places, keys, tags, costs, charge, nowUs, parts)
     if (parts.length === 1) return parts[0] as Decision
     return decide(parts, degraded | (parts.some(({ charged }) => charged > 0) ? 0 : peeked))
   }
 
-  /** As `RemoteLedger.reserve`, by the mode alone. */
-  reserve(member: number, key: string, cost: number, maxWaitUs: number): Decision {
+  /** As `RemoteLedger.reserve`, by the mode alone; `list` as in {@link decide}. */
+  reserve(asked: number, key: string, cost: number, maxWaitUs: number, list: readonly Source[]): Decision {
     const nowUs = clockUs()
-    const source = this.policies[member] as Source
+    const member = memberOf(this.policies, list[asked] as Source)
+    const source = this.policies[member] ?? (list[asked] as Source)
     const mode = modeOf(source)
     if (mode === 'closed') return refuseClosed(source, key, cost, nowUs)
-    if (mode === 'open') return passUncounted(source, key, cost, nowUs)
+    if (mode === 'open' || member < 0) return passUncounted(source, key, cost, nowUs)
     const { local } = this
     const under =
       this.ceiling === undefined ? undefined : local.applySome([this.policies.length], [''], [cost], nowUs, true)
@@ -109,18 +115,19 @@ export class Fallback {
     return part
   }
 
-  /** As `RemoteLedger.applyUpTo`, by the modes alone: nobody asks in between. */
+  /** As `RemoteLedger.applyUpTo`, by the modes alone: nobody asks in between; `list` as in {@link decide}. */
   decideUpTo(
     members: readonly number[],
     keys: readonly string[],
     tags: readonly string[] | undefined,
     most: number,
+    list: readonly Source[],
   ): Decision {
     const ones = members.map(() => 1)
-    const one = this.decide(members, keys, tags, ones, false)
+    const one = this.decide(members, keys, tags, ones, false, list)
     const units = one.allowed ? Math.max(1, Math.min(most, ...one.stack.map(({ remaining }) => remaining))) : 1
     const costs = ones.map(() => units)
-    return this.decide(members, keys, tags, costs, true)
+    return this.decide(members, keys, tags, costs, true, list)
   }
 
   /** As `Ledger.settle`, for a decision made here; what a quota cost more than its share granted is not added. */
@@ -154,13 +161,21 @@ export class Fallback {
     return again.allowed
   }
 
-  reset(member: number, key: string): void {
+  reset(source: Source, key: string): void {
+    const member = memberOf(this.policies, source)
+    if (member < 0) return
     this.local.reset(member, key)
     this.quotas.forget(this.policies[member] as Source, key)
   }
 
   close(): void {
     this.local.close()
+  }
+
+  /** Where the policies of a question are now; −1 for one that is gone. */
+  private placesOf(members: readonly number[], list: readonly Source[]): readonly number[] {
+    if (list === this.policies) return members
+    return members.map((member) => memberOf(this.policies, list[member] as Source))
   }
 
   /** Puts the answers of policies in mode `local` into `parts`. */
@@ -177,8 +192,8 @@ export class Fallback {
     const counted: number[] = []
     const calendar: number[] = []
     for (const [index, member] of members.entries()) {
-      const source = policies[member] as Source
-      if (modeOf(source) === 'local') (isQuota(source) ? calendar : counted).push(index)
+      const source = policies[member]
+      if (source !== undefined && modeOf(source) === 'local') (isQuota(source) ? calendar : counted).push(index)
     }
     for (const index of calendar) {
       const source = policies[members[index] as number] as Source
