@@ -10,7 +10,8 @@ export interface CachedAnswer extends KeptAnswer {
 
 /**
  * Where copies of answers are kept for `overflow: [{ stale: … }]`. What it forgets is missed by nobody: the next answer
- * to an excess applies. A promise that rejects counts as none, and no request waits for {@link AnswerCache.set}.
+ * to an excess applies. A promise that rejects, or takes longer than 250 ms, counts as none, and no request waits for
+ * {@link AnswerCache.set}.
  */
 export interface AnswerCache {
   /** Answers with longer bodies are not given to it. */

@@ -1,3 +1,4 @@
+import { alarmAfter } from '../core/alarms.ts'
 import { sha256 } from '../core/sha256.ts'
 import type { Facts } from '../policy/facts.ts'
 import type { KeptAnswer, ReadyAnswer } from '../policy/verdict.ts'
@@ -7,6 +8,8 @@ import type { GuardRequest } from './request.ts'
 
 /** Request fields that choose among forms of one answer; they are part of the key, so answers may vary by them. */
 const chosenBy = ['accept', 'accept-encoding', 'accept-language', 'origin'] as const
+/** How long a refusal waits for a copy, in µs. */
+const patienceUs = 250_000
 /**
  * Request fields from which services make links, or another request, without a word in `Vary`. They are part of the key:
  * nobody can have an answer kept for others that goes by what it wrote there.
@@ -104,7 +107,10 @@ export function keep(cache: AnswerCache, key: string, answer: KeptAnswer, nowMs:
   }
 }
 
-/** The copy under a key that is at most `maxAgeMs` old, ready to be sent; undefined when there is none. */
+/**
+ * The copy under a key that is at most `maxAgeMs` old, ready to be sent; undefined when there is none, or the cache takes
+ * longer than 250 ms: a refusal must not depend on it.
+ */
 export function copyOf(
   cache: AnswerCache,
   key: string,
@@ -114,7 +120,11 @@ export function copyOf(
   try {
     const found = cache.get(key)
     if (!(found instanceof Promise)) return readyCopy(found, maxAgeMs, nowMs)
-    return found.then((late) => readyCopy(late, maxAgeMs, nowMs)).catch(() => undefined)
+    return new Promise((resolve) => {
+      const cancel = alarmAfter(patienceUs, () => resolve(undefined))
+      const read = found.then((late) => readyCopy(late, maxAgeMs, nowMs)).catch(() => undefined)
+      void read.then(resolve).finally(cancel)
+    })
   } catch {
     return undefined
   }

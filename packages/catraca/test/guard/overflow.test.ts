@@ -116,6 +116,25 @@ test('a cache that fails is one without a copy', async () => {
   expect((await other.ask(request({ identity, now: t0 }))).answer).toBe('reject')
 })
 
+test('a cache that does not answer is one without a copy after 250 ms', async () => {
+  vi.useFakeTimers({ now: t0 })
+  try {
+    const cache = { maxBodyBytes: 10, get: () => new Promise<undefined>(() => {}), set: () => {} }
+    const guard = guardOf(listing([{ stale: { maxAge: '1h' } }]), { cache })
+    await guard.ask(request({ identity }))
+    let answer: string | undefined
+    void Promise.resolve(guard.ask(request({ identity }))).then((verdict) => {
+      answer = verdict.answer
+    })
+    await vi.advanceTimersByTimeAsync(249)
+    expect(answer).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(answer).toBe('reject')
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('the cache is bounded, and forgets what was used longest ago', () => {
   const cache = memoryCache({ maxBytes: 2_048, maxBodyBytes: 500 })
   const copy = (bytes: number) => ({ status: 200, fields: [], body: new Uint8Array(bytes), madeAtMs: 0 })
