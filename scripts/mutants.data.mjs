@@ -431,8 +431,8 @@ export const mutants = [
   {
     name: 'lease: a limit is over at half of its time',
     file: `${lease}/terms.ts`,
-    find: 'us = (rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs',
-    replace: 'us = ((rule.endsAt(full, 0) - rule.originAt(full, 0)) * rule.tickUs) / 2',
+    find: 'us = rule.endsAt(full, 0) * rule.tickUs - rule.originAt(full, 0) * rule.tickUs',
+    replace: 'us = (rule.endsAt(full, 0) * rule.tickUs - rule.originAt(full, 0) * rule.tickUs) / 2',
   },
   {
     name: 'lease: the next caller is served before those who wait',
@@ -521,14 +521,26 @@ export const mutants = [
   {
     name: 'excess: degraded costs the whole price',
     file: 'packages/catraca/src/http/overflow.ts',
-    find: 'costs.get(policy.name) ?? policy.cost',
+    find: '(names.has(policy.name) ? costOf(policy) : policy.cost)',
     replace: 'policy.cost',
   },
   {
     name: 'excess: marked by one, passed by all',
     file: 'packages/catraca/src/http/overflow.ts',
-    find: "overflow.some(({ kind }) => kind === 'mark')",
+    find: 'overflow.some(({ kind }) => kind === answer)',
     replace: "overflow.some(({ kind }) => kind !== 'queue')",
+  },
+  {
+    name: 'excess: a cache that never answers holds up a refusal',
+    file: 'packages/catraca/src/http/kept-answer.ts',
+    find: 'alarmAfter(patienceUs, () => resolve(undefined))',
+    replace: 'alarmAfter(patienceUs, () => {})',
+  },
+  {
+    name: 'failure: a question from before a reload is decided by place',
+    file: 'packages/catraca/src/stores/failure/fallback.ts',
+    find: 'if (list === this.policies) return members',
+    replace: 'if (list.length > 0) return members',
   },
   {
     name: 'excess: the copy of a store that is closed',
