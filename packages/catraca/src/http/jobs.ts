@@ -9,7 +9,7 @@ export interface Work<R = unknown> {
   readonly target: string
   /** The body as parsed, where it was; see `GuardRequest.body`. */
   readonly body: unknown
-  /** Whose it is: callers have room in a line each. */
+  /** Whose it is, as JSON: the policy, and its client and user, or the address of nobody known. Callers have room in a line each. */
   readonly caller: string
   /**
    * Milliseconds until the work may be tried again; 0: its policies have admitted it and were charged, it may run now and

@@ -206,6 +206,7 @@ export class Overflow<R> {
   private workOf(request: GuardRequest<R>, facts: RequestFacts, earlier: Verdict, { policy }: Decision): Work<R> {
     const { enforcer } = this
     const { method, target, raw } = request
+    const { address } = facts
     const { client, user } = facts.identity ?? {}
     const attempted = new Set<string>()
     const noteAttempts = ({ admitted }: Verdict): void => {
@@ -223,7 +224,7 @@ export class Overflow<R> {
       target,
       body: facts.body,
       // Whatever else makes a key of the policy, such as a header: nobody has more room by choosing many.
-      caller: JSON.stringify([policy, client, user, client === undefined && user === undefined ? facts.address : '']),
+      caller: JSON.stringify({ policy, client, user, ...(client === undefined && user === undefined && { address }) }),
       ready: async () => {
         verdict = new Verdict()
         for (const [at, stage] of stages.entries()) {
