@@ -35,6 +35,12 @@ const guard = () =>
 const client = { client: 'acme' }
 
 const hello = (_request, response) => response.end('hello world')
+/** What Node itself takes for the two fields that a limit sends. */
+const withFields = (request, response) => {
+  response.setHeader('RateLimit-Policy', `"default";q=${limit};w=60`)
+  response.setHeader('RateLimit', `"default";r=${limit - 1};t=60`)
+  hello(request, response)
+}
 const withExpress = (middleware) => {
   const app = express()
   if (middleware !== undefined) app.use(middleware)
@@ -57,6 +63,7 @@ const withHono = (middleware) => {
 
 const variants = {
   node: () => createServer(hello),
+  'node fields alone': () => createServer(withFields),
   'node catraca': () => createServer(rateLimit(ours)(hello)),
   'node guard': () => createServer(rateLimit(guard())(hello)),
   express: () => withExpress(),

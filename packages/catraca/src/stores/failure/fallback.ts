@@ -94,8 +94,9 @@ export class Fallback {
   /** As `RemoteLedger.reserve`, by the mode alone; `list` as in {@link decide}. */
   reserve(asked: number, key: string, cost: number, maxWaitUs: number, list: readonly Source[]): Decision {
     const nowUs = clockUs()
-    const member = memberOf(this.policies, list[asked] as Source)
-    const source = this.policies[member] ?? (list[asked] as Source)
+    const before = list[asked] as Source
+    const member = memberOf(this.policies, before)
+    const source = this.policies[member] ?? before
     const mode = modeOf(source)
     if (mode === 'closed') return refuseClosed(source, key, cost, nowUs)
     if (mode === 'open' || member < 0) return passUncounted(source, key, cost, nowUs)
