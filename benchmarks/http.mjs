@@ -30,10 +30,10 @@ const frameworks = [
 const variants = [
   ...frameworks.flatMap(({ name, peer }) => [
     name,
+    `${name} fields alone`,
     `${name} catraca`,
     ...(peer === undefined ? [] : [`${name} ${peer}`]),
   ]),
-  'node fields alone',
   'node guard',
 ]
 const rounds = quick ? 2 : 8

@@ -35,11 +35,35 @@ const guard = () =>
 const client = { client: 'acme' }
 
 const hello = (_request, response) => response.end('hello world')
-/** What Node itself takes for the two fields that a limit sends. */
+// What a framework itself takes for a middleware that sends the two fields of a limit.
+const fields = [
+  ['RateLimit-Policy', `"default";q=${limit};w=60`],
+  ['RateLimit', `"default";r=${limit - 1};t=60`],
+]
+const setFields = (response) => {
+  for (const [name, value] of fields) response.setHeader(name, value)
+}
 const withFields = (request, response) => {
-  response.setHeader('RateLimit-Policy', `"default";q=${limit};w=60`)
-  response.setHeader('RateLimit', `"default";r=${limit - 1};t=60`)
+  setFields(response)
   hello(request, response)
+}
+const expressFields = (_request, response, next) => {
+  setFields(response)
+  next()
+}
+const fastifyFields = Object.assign(
+  (app, _, done) => {
+    app.addHook('onRequest', (_request, reply, go) => {
+      for (const [name, value] of fields) reply.header(name, value)
+      go()
+    })
+    done()
+  },
+  { [Symbol.for('skip-override')]: true },
+)
+const honoFields = (c, next) => {
+  setFields(c.env.outgoing)
+  return next()
 }
 const withExpress = (middleware) => {
   const app = express()
@@ -67,13 +91,16 @@ const variants = {
   'node catraca': () => createServer(rateLimit(ours)(hello)),
   'node guard': () => createServer(rateLimit(guard())(hello)),
   express: () => withExpress(),
+  'express fields alone': () => withExpress(expressFields),
   'express catraca': () => withExpress(forExpress(ours)),
   'express express-rate-limit': () =>
     withExpress(expressRateLimit({ limit, windowMs: 60_000, standardHeaders: 'draft-8', legacyHeaders: false })),
   fastify: () => withFastify(),
+  'fastify fields alone': () => withFastify(fastifyFields),
   'fastify catraca': () => withFastify(forFastify(ours)),
   'fastify @fastify/rate-limit': () => withFastify(fastifyRateLimit, { max: limit, timeWindow: 60_000 }),
   hono: () => withHono(),
+  'hono fields alone': () => withHono(honoFields),
   'hono catraca': () => withHono(forHono(ours)),
   'hono hono-rate-limiter': () =>
     withHono(
