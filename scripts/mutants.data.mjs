@@ -545,7 +545,7 @@ export const mutants = [
   {
     name: 'excess: the copy of a store that is closed',
     file: 'packages/catraca/src/http/overflow.ts',
-    find: "overflow.filter(({ kind }) => kind === 'stale')",
+    find: "overflow.filter(({ kind }) => kind === 'stale' || kind === 'reject')",
     replace: 'overflow',
   },
   {

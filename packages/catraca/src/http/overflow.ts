@@ -64,7 +64,8 @@ export class Overflow<R> {
     const { binding } = verdict
     if (binding === undefined) return []
     const { overflow } = this.enforcer.variantOf(binding.policy, facts)
-    return excess.includes(binding.decision.reason) ? overflow : overflow.filter(({ kind }) => kind === 'stale')
+    if (excess.includes(binding.decision.reason)) return overflow
+    return overflow.filter(({ kind }) => kind === 'stale' || kind === 'reject')
   }
 
   /** True when the answer was found. @param first What refused before any other answer was tried. */

@@ -177,6 +177,36 @@ test('a policy that moves between the memory and the store while a request waits
   }
 })
 
+test.each<[string, NonNullable<PolicyEntry['overflow']>]>([
+  ['mark', ['mark']],
+  ['degrade', [{ degrade: { cost: 1 } }]],
+])('who is refused because the store is gone is not let past the policy by %s', async (_, overflow) => {
+  const store = faultyStore({ faults: { gone: 1 } })
+  const closed: PolicyEntry = { per: 'client', rule: bucket(9, '1h'), cost: 2, onStoreFailure: 'closed', overflow }
+  const guard = guardOf({ closed }, { store: store as never })
+  const heard = hear(guard)
+  await vi.advanceTimersByTimeAsync(0)
+  expect([heard.verdict?.answer, heard.verdict?.decision?.reason]).toEqual(['reject', 'store-closed'])
+  guard.close()
+})
+
+test('who is refused because the store is gone gets a copy where there is one', async () => {
+  const store = faultyStore()
+  const overflow: NonNullable<PolicyEntry['overflow']> = ['accept', { stale: { maxAge: '1h' } }, 'mark']
+  const closed: PolicyEntry = { per: 'client', rule: bucket(9, '1h'), onStoreFailure: 'closed', overflow }
+  const jobs = memoryJobs<unknown>({ run: () => ({}) })
+  const guard = guardOf({ closed }, { store: store as never, jobs: jobs as never })
+  const first = hear(guard)
+  await vi.advanceTimersByTimeAsync(0)
+  first.verdict?.keep?.({ status: 200, fields: [], body: new Uint8Array(1) })
+  store.faults = { gone: 1 }
+  const read = hear(guard)
+  const written = hear(guard, post)
+  await vi.advanceTimersByTimeAsync(0)
+  expect([read.verdict?.answer, written.verdict?.answer]).toEqual(['stale', 'reject'])
+  guard.close()
+})
+
 test('a document with fewer policies that comes while the store is asked decides about nothing it does not know', async () => {
   const big: PolicyEntry = { per: 'client', rule: bucket(9, '1h') }
   for (const faults of [{}, { gone: 1 }]) {
