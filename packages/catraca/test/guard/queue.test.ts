@@ -168,6 +168,22 @@ test('requests in flight wait for a permit, in their order, and none overtakes t
   expect(tallied(heard)).toEqual({ queue: 1, reject: 2 })
 })
 
+test('a small request does not overtake a large one that waits, though it would fit', async () => {
+  const rule = { algorithm: 'sliding-log', limit: 3, window: '10s' }
+  const guard = guardOf(rule, { overflow: [{ queue: { maxWait: '20s' } }, 'reject'] })
+  await guard.ask(request({ identity, units: 2 }))
+  const large = send(guard, 1, { identity, units: 2 })
+  await vi.advanceTimersByTimeAsync(100)
+  const small = send(guard, 1)
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect([...large, ...small]).toEqual([])
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect([...large, ...small].map(({ answer, atMs }) => [answer, atMs])).toEqual([
+    ['queue', 10_000],
+    ['queue', 10_000],
+  ])
+})
+
 test('who waits while another document comes waits by that one', async () => {
   const guard = guardOf(bucket(10, 1), { overflow: [{ queue: { maxWait: '1s' } }, 'reject'] })
   const heard = send(guard, 4)
