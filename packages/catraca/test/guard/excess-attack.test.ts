@@ -194,8 +194,8 @@ test('who is refused because the store is gone gets a copy where there is one', 
   const store = faultyStore()
   const overflow: NonNullable<PolicyEntry['overflow']> = ['accept', { stale: { maxAge: '1h' } }, 'mark']
   const closed: PolicyEntry = { per: 'client', rule: bucket(9, '1h'), onStoreFailure: 'closed', overflow }
-  const jobs = memoryJobs<unknown>({ run: () => ({}) })
-  const guard = guardOf({ closed }, { store: store as never, jobs: jobs as never })
+  const jobs = memoryJobs({ run: () => ({}) })
+  const guard = guardOf({ closed }, { store: store as never, jobs })
   const first = hear(guard)
   await vi.advanceTimersByTimeAsync(0)
   first.verdict?.keep?.({ status: 200, fields: [], body: new Uint8Array(1) })
