@@ -1,5 +1,5 @@
+import { applies } from '../policy/applies.ts'
 import type { Enforcer } from '../policy/enforcer.ts'
-import { applies } from '../policy/enforcer.ts'
 import type { Identity } from '../policy/facts.ts'
 import { guardsVerification } from '../policy/home.ts'
 import type { Stage } from '../policy/policy.ts'

@@ -6,14 +6,15 @@ import { Spread, SpreadLedger } from '../limiter/spread.ts'
 import { shareOf } from '../stores/failure/share.ts'
 import type { Health, RemoteHooks, RemoteStore, Siblings, StoreFailureOptions } from '../stores/remote.ts'
 import type { Ledger, Store } from '../stores/store.ts'
-import type { Mode } from './document.ts'
 import type { Facts } from './facts.ts'
 import { type Home, staysHere, staysInProcess } from './home.ts'
 import { keyOf } from './key-part.ts'
 import { modeFor } from './mode.ts'
 import type { Policies, Policy, Stage, Variant } from './policy.ts'
 import { type Question, SharedPart } from './shared-part.ts'
+import { type HomeOf, isAsked, type Only, placesOf, type Stacked, type Stacks, select, stacksOf } from './stacks.ts'
 import { type QueueBounds, Turns } from './turns.ts'
+import { variantOf } from './variant.ts'
 import type { Refused, Said, Verdict } from './verdict.ts'
 
 /** How a stack is asked in another way. */
@@ -23,9 +24,6 @@ export interface Change {
   /** Names of policies that are not asked. */
   readonly without?: ReadonlySet<string>
 }
-
-/** Narrows a question to some policies. */
-type Only = ((policy: Policy) => boolean) | undefined
 
 /**
  * Enforces a document over a store. Each stage is one stack: its policies are asked together, and all are charged or
@@ -419,37 +417,6 @@ export class Enforcer implements Issuer {
   }
 }
 
-interface Stacked {
-  readonly enforced: readonly Policy[]
-  readonly observed: readonly Policy[]
-}
-
-/** The policies of a stage by where they live; `shared` is undefined where there are none. */
-interface Stacks {
-  readonly memory: Stacked
-  readonly shared: Stacked | undefined
-}
-
-type HomeOf = (policy: Policy) => Home
-
-function stacksOf({ list }: Policies, homeOf: HomeOf): Record<Stage, Stacks> {
-  const of = (stage: Stage): Stacks => {
-    const at = (home: Home): Stacked => ({
-      enforced: list.filter((one) => one.stage === stage && one.mode === 'enforce' && homeOf(one) === home),
-      observed: list.filter((one) => one.stage === stage && mayObserve(one) && homeOf(one) === home),
-    })
-    const shared = at('shared')
-    const none = shared.enforced.length === 0 && shared.observed.length === 0
-    return { memory: at('memory'), shared: none ? undefined : shared }
-  }
-  return { address: of('address'), identity: of('identity'), body: of('body') }
-}
-
-function placesOf({ variants }: Policies, homeOf: HomeOf): number[] {
-  const next = { memory: 0, shared: 0 }
-  return variants.map(({ policy }) => next[homeOf(policy)]++)
-}
-
 function stated({ storeFailure }: Policies): StoreFailureOptions {
   return storeFailure as StoreFailureOptions
 }
@@ -462,75 +429,4 @@ function spoke(asked: readonly Policy[], at: number, { policy: name }: Decision)
 
 function ownCost({ cost }: Policy): number {
   return cost
-}
-
-function mayObserve({ mode, split }: Policy): boolean {
-  return mode === 'observe' || split?.otherwise === 'observe'
-}
-
-/** The policies that speak about a request in a mode. */
-function select(policies: readonly Policy[], facts: Facts, only: Only, mode: Mode): Policy[] {
-  const asked: Policy[] = []
-  for (const policy of policies) if (isAsked(policy, facts, only, mode)) asked.push(policy)
-  return asked
-}
-
-function isAsked(policy: Policy, facts: Facts, only: Only, mode: Mode): boolean {
-  if (!applies(policy, facts) || only?.(policy) === false) return false
-  return policy.split === undefined || modeFor(policy, facts) === mode
-}
-
-/** True when a policy speaks about a request: it matches, and no enforced policy that applies stands in for it. */
-export function applies(policy: Policy, facts: Facts): boolean {
-  if (!matches(policy, facts)) return false
-  if (facts.failed && policy.identity === 'anonymous') return true
-  for (const other of policy.displacedBy) if (displaces(other, facts)) return false
-  return true
-}
-
-/** True when a policy surely stands in for another: a path that servers read in different ways must not choose the laxer. */
-export function displaces(policy: Policy, facts: Facts): boolean {
-  return modeFor(policy, facts) === 'enforce' && applies(policy, facts) && isOnRoute(policy, facts, true)
-}
-
-/** True when a policy is enforced for a request, whatever stands in for it. */
-export function isEnforced(policy: Policy, facts: Facts): boolean {
-  return matches(policy, facts) && modeFor(policy, facts) === 'enforce'
-}
-
-/** True when a request is one of those a policy is about. */
-export function matches(policy: Policy, facts: Facts): boolean {
-  const { identity } = policy
-  return (identity === undefined || isKnownAs(identity, facts)) && isOnRoute(policy, facts, false)
-}
-
-/** @param surely In every reading of the path, not only in one. */
-function isOnRoute({ routes }: Policy, { method, path }: Facts, surely: boolean): boolean {
-  if (routes === undefined) return true
-  for (const route of routes) {
-    if (surely ? route.matchesSurely(method, path) : route.matches(method, path)) return true
-  }
-  return false
-}
-
-/** Who was verified as neither a client nor a user, an empty name included, is as good as anonymous. */
-function isKnownAs(identity: Policy['identity'], { identity: known }: Facts): boolean {
-  const client = known?.client !== undefined && known.client !== ''
-  const user = known?.user !== undefined && known.user !== ''
-  if (identity === 'client') return client
-  return identity === 'user' ? user : !client && !user
-}
-
-function variantOf(policy: Policy, facts: Facts, policies: Policies): Variant {
-  const { byClient, byPlan, base } = policy
-  const { identity } = facts
-  if ((byClient === undefined && byPlan === undefined) || identity === undefined) return base
-  const { client } = identity
-  const own = client === undefined ? undefined : byClient?.get(client)
-  return own ?? byPlan?.get(planOf(identity.plan, policies) ?? '') ?? base
-}
-
-/** The declared plan, or the default for one that is not; undefined when the document has no plans. */
-export function planOf(plan: string | undefined, { plans, defaultPlan }: Policies): string | undefined {
-  return plan !== undefined && plans.has(plan) ? plan : defaultPlan
 }
