@@ -183,19 +183,19 @@ export const mutants = [
   },
   {
     name: 'an observed policy displaces',
-    file: enforcer,
+    file: 'packages/catraca/src/policy/applies.ts',
     find: "return modeFor(policy, facts) === 'enforce' && applies(policy, facts) && isOnRoute",
     replace: 'return applies(policy, facts) && isOnRoute',
   },
   {
     name: 'one reading of a path is enough to displace',
-    file: enforcer,
+    file: 'packages/catraca/src/policy/applies.ts',
     find: 'isOnRoute(policy, facts, true)',
     replace: 'isOnRoute(policy, facts, false)',
   },
   {
     name: 'a failed credential has the limit for visitors',
-    file: enforcer,
+    file: 'packages/catraca/src/policy/applies.ts',
     find: "if (facts.failed && policy.identity === 'anonymous') return true",
     replace: '',
   },
@@ -207,7 +207,7 @@ export const mutants = [
   },
   {
     name: 'an undeclared plan has no limit of its own',
-    file: enforcer,
+    file: 'packages/catraca/src/policy/variant.ts',
     find: 'return plan !== undefined && plans.has(plan) ? plan : defaultPlan',
     replace: 'return plan',
   },
